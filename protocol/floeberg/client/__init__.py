@@ -1,0 +1,1 @@
+"""Ask a coordinator for a scan, and read its endpoints in parallel."""

@@ -1,0 +1,1 @@
+"""What every process brings with it: storage, the HTTP side port, logging, configuration."""

@@ -1,0 +1,304 @@
+"""Everything that floeberg raises on purpose, sorted by what the caller can do about it.
+
+`BadRequest`: change the call. `Denied`: present other credentials. `Unsupported`: the table is valid
+Iceberg that this version does not read. `CorruptTable`: the table's files contradict each other or the
+spec. `Unavailable`: try again. Every error has a stable `code`, the same in Python, in the
+command line and over Flight (`floeberg.protocol.flight_errors` does the translation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class FloebergError(Exception):
+    """Base of all deliberate errors; `str(error)` is a sentence for a person."""
+
+    code: ClassVar[str] = "FLOEBERG_ERROR"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class BadRequest(FloebergError):
+    """The call itself is wrong: repeating it unchanged will fail again."""
+
+    code = "BAD_REQUEST"
+
+
+class Denied(FloebergError):
+    """The caller may not do this, or did not prove who they are."""
+
+    code = "DENIED"
+
+
+class Unsupported(FloebergError):
+    """Valid Iceberg, or a valid request, that this version does not serve; the message names the feature."""
+
+    code = "UNSUPPORTED"
+
+
+class CorruptTable(FloebergError):
+    """Files of the table are missing, unreadable, or contradict the spec; the message names the file."""
+
+    code = "CORRUPT_TABLE"
+
+
+class Unavailable(FloebergError):
+    """A temporary condition: the same call may succeed later."""
+
+    code = "UNAVAILABLE"
+
+
+class InternalError(FloebergError):
+    """A fault of floeberg itself. The message carries no detail of the server's inside."""
+
+    code = "INTERNAL"
+
+
+# --- what the caller asked for -------------------------------------------------------------------
+
+
+def _suggest(name: str, known: Sequence[str], limit: int = 12) -> str:
+    """Return the part of a message that lists what there is, the nearest names first."""
+    if not known:
+        return "it has none"
+    near = get_close_matches(name, known, n=3)
+    ordered = near + [k for k in known if k not in near]
+    shown = ", ".join(ordered[:limit])
+    more = len(ordered) - limit
+    return f"it has {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+class UnknownTable(BadRequest):
+    code = "UNKNOWN_TABLE"
+
+    def __init__(self, name: str, known: Sequence[str] = ()) -> None:
+        near = get_close_matches(name, known, n=3)
+        hint = (
+            f"; did you mean {' or '.join(near)}?"
+            if near
+            else "; `floeberg tables` lists what is served"
+        )
+        super().__init__(f"no table {name!r}{hint}")
+
+
+class UnknownCatalog(BadRequest):
+    code = "UNKNOWN_CATALOG"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"no catalog {name!r} is configured; {_suggest(name, known)}")
+
+
+class UnknownColumn(BadRequest):
+    code = "UNKNOWN_COLUMN"
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"no column {name!r} in the schema that is read; {_suggest(name, known)}")
+
+
+class AmbiguousColumn(BadRequest):
+    code = "AMBIGUOUS_COLUMN"
+
+    def __init__(self, name: str, candidates: Sequence[str]) -> None:
+        super().__init__(
+            f"column {name!r} is ambiguous without regard to case: it may be"
+            f" {' or '.join(candidates)}; write it exactly and read case-sensitively"
+        )
+
+
+class BadFilter(BadRequest):
+    """A filter that cannot be parsed, or an operator that its column's type does not have."""
+
+    code = "BAD_FILTER"
+
+
+class BadLiteral(BadRequest):
+    """A literal that does not fit its column's type."""
+
+    code = "BAD_LITERAL"
+
+    def __init__(
+        self, literal: object, type_name: str, why: str, column: str | None = None
+    ) -> None:
+        where = f" for column {column!r}" if column else ""
+        super().__init__(f"literal {literal!r} is not a {type_name}{where}: {why}")
+
+
+class UnknownSnapshot(BadRequest):
+    code = "UNKNOWN_SNAPSHOT"
+
+    def __init__(self, snapshot_id: int, known: Sequence[int] = ()) -> None:
+        newest = ", ".join(str(s) for s in list(known)[-3:])
+        hint = f"; the newest it has: {newest}" if newest else "; the table has no snapshots"
+        super().__init__(f"no snapshot {snapshot_id} in the table (it may have been expired){hint}")
+
+
+class UnknownRef(BadRequest):
+    code = "UNKNOWN_REF"
+
+    def __init__(self, name: str, known: Sequence[str], kind: str = "branch or tag") -> None:
+        super().__init__(f"no {kind} {name!r} in the table; {_suggest(name, known)}")
+
+
+class NoSnapshotAsOf(BadRequest):
+    code = "NO_SNAPSHOT_AS_OF"
+
+    def __init__(self, timestamp_ms: int, why: str) -> None:
+        super().__init__(f"no snapshot was current at {timestamp_ms} ms since the epoch: {why}")
+
+
+class ConflictingSnapshot(BadRequest):
+    code = "CONFLICTING_SNAPSHOT"
+
+    def __init__(self, given: Sequence[str]) -> None:
+        super().__init__(
+            f"{' and '.join(given)} exclude each other; name the snapshot to read in one way only"
+        )
+
+
+class BadCommand(BadRequest):
+    """A descriptor, a command or an option that cannot be understood."""
+
+    code = "BAD_COMMAND"
+
+
+class BadConfig(BadRequest):
+    """A configuration value that cannot be used; the message names the key."""
+
+    code = "BAD_CONFIG"
+
+
+class BadTicket(BadRequest):
+    """A ticket that was damaged, made up, or sealed with a key that this process does not hold."""
+
+    code = "BAD_TICKET"
+
+
+class ExpiredTicket(BadRequest):
+    code = "EXPIRED_TICKET"
+
+    def __init__(self, seconds_ago: int) -> None:
+        super().__init__(
+            f"the ticket expired {seconds_ago} s ago; call GetFlightInfo again for a fresh one"
+        )
+
+
+# --- who may ask ---------------------------------------------------------------------------------
+
+
+class Unauthenticated(Denied):
+    code = "UNAUTHENTICATED"
+
+
+class AccessDenied(Denied):
+    """Storage or a catalog refused floeberg's own credentials."""
+
+    code = "ACCESS_DENIED"
+
+
+# --- what the table is like ----------------------------------------------------------------------
+
+
+class UnsupportedVersion(Unsupported):
+    code = "UNSUPPORTED_VERSION"
+
+    def __init__(self, version: object, where: str) -> None:
+        super().__init__(
+            f"{where} has format-version {version!r}; this version of floeberg reads 1, 2 and 3"
+        )
+
+
+class NotATable(CorruptTable):
+    """There is no table metadata where a table was looked for."""
+
+    code = "NOT_A_TABLE"
+
+
+class MissingFile(CorruptTable):
+    """A file that the table's metadata names does not exist."""
+
+    code = "MISSING_FILE"
+
+    def __init__(self, location: str, role: str = "file") -> None:
+        super().__init__(
+            f"{role} {location} does not exist; it may have been removed by hand or by expiry"
+        )
+
+
+class CorruptMetadata(CorruptTable):
+    code = "CORRUPT_METADATA"
+
+
+class CorruptManifest(CorruptTable):
+    """A manifest list or manifest that cannot be decoded."""
+
+    code = "CORRUPT_MANIFEST"
+
+
+class CorruptDataFile(CorruptTable):
+    code = "CORRUPT_DATA_FILE"
+
+
+class CorruptDeletes(CorruptTable):
+    """A delete file or deletion vector that cannot be decoded, or that contradicts its metadata."""
+
+    code = "CORRUPT_DELETES"
+
+
+# --- what may pass -------------------------------------------------------------------------------
+
+
+class StorageUnavailable(Unavailable):
+    code = "STORAGE_UNAVAILABLE"
+
+
+class CatalogUnavailable(Unavailable):
+    code = "CATALOG_UNAVAILABLE"
+
+
+class NoWorkers(Unavailable):
+    code = "NO_WORKERS"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no worker has registered with this coordinator; start one with `floeberg worker`, or wait"
+        )
+
+
+class WorkerBusy(Unavailable):
+    code = "WORKER_BUSY"
+
+
+class ServerUnavailable(Unavailable):
+    """A coordinator or worker cannot be reached, or went away in the middle of a call."""
+
+    code = "SERVER_UNAVAILABLE"
+
+
+class Cancelled(Unavailable):
+    code = "CANCELLED"
+
+
+def _subclasses(cls: type[FloebergError]) -> Iterator[type[FloebergError]]:
+    yield cls
+    for sub in cls.__subclasses__():
+        yield from _subclasses(sub)
+
+
+def error_from_code(code: str, message: str) -> FloebergError:
+    """Return the error that `code` stands for, as it was raised on another machine.
+
+    A code that this version does not know (a newer server) gives a plain `FloebergError`.
+
+    >>> error_from_code("UNKNOWN_TABLE", "no table 'x'")
+    UnknownTable("no table 'x'")
+    """
+    for cls in _subclasses(FloebergError):
+        if cls.code == code:
+            error = cls.__new__(cls)
+            Exception.__init__(error, message)
+            return error
+    return FloebergError(message)

@@ -1,0 +1,109 @@
+"""Partition specs: how a table's rows were grouped into files, then and now.
+
+Spec: "Partitioning", Appendix C, "Partition Specs".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from floeberg.protocol.errors import CorruptMetadata
+from floeberg.protocol.schema import Schema
+from floeberg.protocol.transforms import Transform, Void, parse_transform, result_type
+from floeberg.protocol.types import Json, NestedField, StructType, Type, UnknownType
+
+FIRST_PARTITION_FIELD_ID = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One value of the partition tuple. More than one source id needs a multi-argument transform (v3)."""
+
+    source_ids: tuple[int, ...]
+    field_id: int
+    name: str
+    transform: Transform
+
+    @property
+    def source_id(self) -> int:
+        return self.source_ids[0]
+
+
+@dataclass(frozen=True)
+class PartitionSpec:
+    spec_id: int
+    fields: tuple[PartitionField, ...]
+
+    @classmethod
+    def from_json(cls, raw: Json, where: str = "partition spec") -> PartitionSpec:
+        """Parse the object form, or v1's bare list of fields (spec id 0, ids from 1000 where absent)."""
+        if isinstance(raw, list):
+            raw = {"spec-id": 0, "fields": raw}
+        if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
+            raise CorruptMetadata(f"{where}: a partition spec is an object with 'fields'")
+        fields = []
+        for i, item in enumerate(raw["fields"]):
+            try:
+                sources = item.get("source-ids") or [item["source-id"]]
+                fields.append(
+                    PartitionField(
+                        tuple(int(s) for s in sources),
+                        int(item.get("field-id", FIRST_PARTITION_FIELD_ID + i)),
+                        str(item["name"]),
+                        parse_transform(str(item["transform"])),
+                    )
+                )
+            except (KeyError, TypeError, ValueError, AttributeError) as exc:
+                raise CorruptMetadata(
+                    f"{where}: partition field {i} is malformed: {item!r}"
+                ) from exc
+        return cls(int(raw.get("spec-id", 0)), tuple(fields))
+
+    def to_json(self) -> Json:
+        return {"spec-id": self.spec_id, "fields": [field_to_json(f) for f in self.fields]}
+
+    @property
+    def is_unpartitioned(self) -> bool:
+        """Say whether the spec has no field but `void` ones: its files hold rows of any partition."""
+        return all(isinstance(f.transform, Void) for f in self.fields)
+
+    @cached_property
+    def by_source(self) -> dict[int, tuple[PartitionField, ...]]:
+        """The single-argument fields over each source column."""
+        found: dict[int, tuple[PartitionField, ...]] = {}
+        for f in self.fields:
+            if len(f.source_ids) == 1:
+                found[f.source_id] = (*found.get(f.source_id, ()), f)
+        return found
+
+    def partition_type(self, schema: Schema) -> StructType:
+        """Return the struct type of this spec's partition tuples, all fields optional.
+
+        `schema` should know the source columns; a field whose source was dropped, or whose transform
+        is unknown, gets the `unknown` type.
+        """
+        return StructType(
+            tuple(
+                NestedField(f.field_id, f.name, self._result_type(f, schema)) for f in self.fields
+            )
+        )
+
+    @staticmethod
+    def _result_type(f: PartitionField, schema: Schema) -> Type:
+        source = schema.find(f.source_id)
+        if source is None or len(f.source_ids) > 1:
+            return UnknownType()
+        return result_type(f.transform, source.type)
+
+
+def field_to_json(f: PartitionField) -> Json:
+    sources: dict[str, Json] = (
+        {"source-id": f.source_ids[0]}
+        if len(f.source_ids) == 1
+        else {"source-ids": list(f.source_ids)}
+    )
+    return {**sources, "field-id": f.field_id, "name": f.name, "transform": str(f.transform)}
+
+
+UNPARTITIONED = PartitionSpec(0, ())

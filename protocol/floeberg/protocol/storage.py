@@ -1,0 +1,60 @@
+"""The seam to storage: a location and properties give something that reads bytes.
+
+Protocol holds only the seam, what a location means, and where a copied warehouse lives now; the
+implementations over real file systems come with the process (`floeberg.process.storage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """Reads objects by the locations that table metadata names. Safe to use from several threads.
+
+    Every method raises `MissingFile` when the object is not there, `AccessDenied` when storage refuses
+    the credentials, and `StorageUnavailable` when it cannot be reached; each names the location.
+    A location is opaque: it is rebased and its scheme normalised, nothing else.
+    """
+
+    def read(self, location: str) -> bytes:
+        """Return the whole object."""
+        ...
+
+    def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of each (start, length), in the order given; a range beyond the end comes back short."""
+        ...
+
+    def size(self, location: str) -> int:
+        """Return the object's size in bytes."""
+        ...
+
+    def open(self, location: str) -> BinaryIO:
+        """Return a seekable binary file over the object; the caller closes it."""
+        ...
+
+    def list(self, location: str) -> Sequence[str]:
+        """Return the names (not paths) of the entries directly below a directory, sorted; empty if there is none."""
+        ...
+
+    def is_directory(self, location: str) -> bool: ...
+
+
+class StorageFactory(Protocol):
+    def __call__(self, config: StorageConfig) -> Storage: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StorageConfig:
+    """How a table's files are reached.
+
+    `properties` are Iceberg's FileIO properties (`s3.endpoint`, `s3.access-key-id`, …) and may be secret: the repr
+    leaves their values out. `rebase` replaces location prefixes before anything is opened, longest prefix first:
+    for a warehouse that was copied from where its metadata says it is.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    rebase: Mapping[str, str] = field(default_factory=dict)
