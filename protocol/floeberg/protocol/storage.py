@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
 
 
 @runtime_checkable
@@ -32,8 +34,8 @@ class Storage(Protocol):
         """Return the object's size in bytes."""
         ...
 
-    def open(self, location: str) -> BinaryIO:
-        """Return a seekable binary file over the object; the caller closes it."""
+    def open(self, location: str) -> pa.NativeFile:
+        """Return a random-access file over the object; the caller closes it."""
         ...
 
     def list(self, location: str) -> Sequence[str]:

@@ -1,0 +1,46 @@
+"""Where a location leads: rebasing, and telling the scheme from the path.
+
+A location is opaque. It is never decoded, encoded or normalised but for its scheme, since keys hold `%2F`,
+`+`, spaces and `#` that mean themselves (`file:/x` and `file:///x` are the same file, `s3a:` and `s3n:` are `s3:`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):(?=/)")
+_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "wasb": "wasbs"}
+
+
+def rebase_location(location: str, rebase: Mapping[str, str]) -> str:
+    """Return `location` with the longest prefix that `rebase` knows replaced.
+
+    A prefix ends at a path's separator: `/a/b` does not match `/a/bc`.
+
+    >>> rebase_location("s3://old/t/x.parquet", {"s3://old": "/data"})
+    '/data/t/x.parquet'
+    """
+    best = ""
+    for prefix in rebase:
+        boundary = prefix.endswith("/") or location[len(prefix) : len(prefix) + 1] in ("", "/")
+        if location.startswith(prefix) and boundary and len(prefix) > len(best):
+            best = prefix
+    return rebase[best] + location[len(best) :] if best else location
+
+
+def split_location(location: str) -> tuple[str, str]:
+    """Return (scheme, rest): `file` and a plain path for local files, else the scheme's usual name and all after it.
+
+    >>> split_location("file:/tmp/x"), split_location("s3a://bucket/a b")
+    (('file', '/tmp/x'), ('s3', 'bucket/a b'))
+    """
+    match = _SCHEME.match(location)
+    if match is None:
+        return "file", location
+    scheme = match[1].lower()
+    rest = location[match.end() :]
+    if scheme == "file":
+        # file:/x, file:///x, and file://host/x, whose host is this machine or nothing we can reach
+        return "file", re.sub(r"^//[^/]*(?=/)", "", rest) if rest.startswith("//") else rest
+    return _ALIASES.get(scheme, scheme), rest.removeprefix("//")
