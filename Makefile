@@ -1,0 +1,57 @@
+# Every target sets up .venv by itself; `make help` lists them.
+PYTHON ?= python3
+CORPUS ?=
+KEEP ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# pyright comes from constraints.txt: no notice about a newer one
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help demo test check bench corpus clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo           a small lake, a coordinator and workers, and a client (KEEP=1: leave it running)"
+	@echo "make test           the tests, doctests included"
+	@echo "make check          ruff, mypy, pyright and the import direction"
+	@echo "make bench          the benchmarks"
+	@echo "make corpus CORPUS=DIR   read every table of a corpus and compare with its expected rows"
+	@echo "make clean          remove .venv and caches"
+	@echo "PYTHON=python3.12   the Python that .venv is made from (3.11 or newer)"
+
+demo: $(READY)
+	@$(BIN)/python -m deploy.demo $(if $(KEEP),--keep)
+
+test: $(READY)
+	@$(BIN)/python -m pytest
+
+check: $(READY)
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@$(BIN)/lint-imports --no-logo --no-cache
+
+bench: $(READY)
+	@$(BIN)/python -m tests.bench
+
+corpus: $(READY)
+	@test -d "$(CORPUS)" || { echo "name the corpus: make corpus CORPUS=DIR" >&2; exit 2; }
+	@$(BIN)/python -m pytest tests/corpus --corpus "$(CORPUS)"
+
+clean:
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "floeberg needs Python 3.11 or newer, and '$(PYTHON)' is not that: make PYTHON=/path/to/python3.11" >&2; \
+	  exit 1; }
+	@echo "setting up .venv"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -qq --upgrade pip
+	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[dev]'
+	@touch $@

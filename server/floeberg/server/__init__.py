@@ -1,0 +1,1 @@
+"""The coordinator: catalogs, planning, the fleet of workers, and the Flight service in front."""

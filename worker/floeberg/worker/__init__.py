@@ -1,0 +1,1 @@
+"""The worker: redeem a ticket, read its tasks, stream the batches."""
