@@ -1,4 +1,4 @@
-"""What every side of floeberg agrees on: the Iceberg format, expressions, tasks, tickets and errors.
+"""What every side of floeberg agrees on: the format, expressions, tasks, tickets and errors.
 
 Opens no socket and starts no thread.
 """

@@ -1,9 +1,9 @@
 """Everything that floeberg raises on purpose, sorted by what the caller can do about it.
 
-`BadRequest`: change the call. `Denied`: present other credentials. `Unsupported`: the table is valid
-Iceberg that this version does not read. `CorruptTable`: the table's files contradict each other or the
-spec. `Unavailable`: try again. Every error has a stable `code`, the same in Python, in the
-command line and over Flight (`floeberg.protocol.flight_errors` does the translation).
+`BadRequest`: change the call. `Denied`: present other credentials. `Unsupported`: the table is
+valid Iceberg that this version does not read. `CorruptTable`: the table's files contradict each
+other or the spec. `Unavailable`: try again. Every error has a stable `code`, the same in Python, in
+the command line and over Flight (`floeberg.protocol.flight_errors` does the translation).
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ class Denied(FloebergError):
 
 
 class Unsupported(FloebergError):
-    """Valid Iceberg, or a valid request, that this version does not serve; the message names the feature."""
+    """Valid Iceberg, or a valid request, that this version does not serve; the message names the
+    feature."""
 
     code = "UNSUPPORTED"
 
 
 class CorruptTable(FloebergError):
-    """Files of the table are missing, unreadable, or contradict the spec; the message names the file."""
+    """Files of the table are missing, unreadable, or contradict the spec; the message names the
+    file."""
 
     code = "CORRUPT_TABLE"
 
@@ -264,7 +266,8 @@ class NoWorkers(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "no worker has registered with this coordinator; start one with `floeberg worker`, or wait"
+            "no worker has registered with this coordinator yet;"
+            " start one with `floeberg worker`, or wait"
         )
 
 

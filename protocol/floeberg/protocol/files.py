@@ -47,9 +47,10 @@ NO_METRICS = Metrics()
 class DataFile:
     """A file of rows.
 
-    `location` is the path as the manifest spells it: opaque, never decoded. `partition` maps a partition field's id
-    to its value (None is null) under spec `spec_id`. `data_sequence_number` and `first_row_id` are after inheritance;
-    `first_row_id` is None where rows have no ids (tables before v3).
+    `location` is the path as the manifest spells it: opaque, never decoded. `partition` maps a
+    partition field's id to its value (None is null) under spec `spec_id`. `data_sequence_number`
+    and `first_row_id` are after inheritance; `first_row_id` is None where rows have no ids (tables
+    before v3).
     """
 
     location: str
@@ -71,8 +72,9 @@ class DataFile:
 class DeleteFile:
     """A position delete file, an equality delete file, or a deletion vector inside a Puffin file.
 
-    A deletion vector has format PUFFIN, content POSITION_DELETES, and `content_offset` and `content_size_bytes`: the
-    blob's place. `equality_ids` are the ids of the columns that an equality delete compares.
+    A deletion vector has format PUFFIN, content POSITION_DELETES, and `content_offset` and
+    `content_size_bytes`: the blob's place. `equality_ids` are the ids of the columns that an
+    equality delete compares.
     """
 
     location: str
@@ -104,7 +106,8 @@ class ManifestContent(IntEnum):
 class FieldSummary:
     """What a manifest list knows of one partition field over all files of a manifest.
 
-    `contains_nan` is None where it is unknown. Bounds are Appendix D's binary form, None where absent.
+    `contains_nan` is None where it is unknown. Bounds are Appendix D's binary form, None where
+    absent.
     """
 
     contains_null: bool
@@ -117,7 +120,8 @@ class FieldSummary:
 class ManifestFile:
     """One line of a manifest list (spec: "Manifest Lists"). A count that is None is unknown.
 
-    `partitions` has one summary a field of the spec `spec_id`, in order; empty when the list has none.
+    `partitions` has one summary a field of the spec `spec_id`, in order; empty when the list has
+    none.
     """
 
     location: str

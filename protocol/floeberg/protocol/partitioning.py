@@ -18,7 +18,8 @@ FIRST_PARTITION_FIELD_ID = 1000
 
 @dataclass(frozen=True, slots=True)
 class PartitionField:
-    """One value of the partition tuple. More than one source id needs a multi-argument transform (v3)."""
+    """One value of the partition tuple. More than one source id needs a multi-argument transform
+    (v3)."""
 
     source_ids: tuple[int, ...]
     field_id: int
@@ -37,7 +38,8 @@ class PartitionSpec:
 
     @classmethod
     def from_json(cls, raw: Json, where: str = "partition spec") -> PartitionSpec:
-        """Parse the object form, or v1's bare list of fields (spec id 0, ids from 1000 where absent)."""
+        """Parse the object form, or v1's bare list of fields (spec id 0, ids from 1000 where
+        absent)."""
         if isinstance(raw, list):
             raw = {"spec-id": 0, "fields": raw}
         if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
@@ -65,7 +67,8 @@ class PartitionSpec:
 
     @property
     def is_unpartitioned(self) -> bool:
-        """Say whether the spec has no field but `void` ones: its files hold rows of any partition."""
+        """Say whether the spec has no field but `void` ones: its files hold rows of any
+        partition."""
         return all(isinstance(f.transform, Void) for f in self.fields)
 
     @cached_property
@@ -80,8 +83,8 @@ class PartitionSpec:
     def partition_type(self, schema: Schema) -> StructType:
         """Return the struct type of this spec's partition tuples, all fields optional.
 
-        `schema` should know the source columns; a field whose source was dropped, or whose transform
-        is unknown, gets the `unknown` type.
+        `schema` should know the source columns; a field whose source was dropped, or whose
+        transform is unknown, gets the `unknown` type.
         """
         return StructType(
             tuple(

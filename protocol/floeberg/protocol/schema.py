@@ -28,9 +28,9 @@ from floeberg.protocol.types import (
 class Schema:
     """Columns in order, with an index over all fields below them.
 
-    A dotted name reaches into structs by field name, into lists by `element` and into maps by `key` and
-    `value`. A field whose own name holds dots is found by that name too, and the shallower field wins when both
-    readings exist: a column named `a.b` hides field `b` of struct `a`.
+    A dotted name reaches into structs by field name, into lists by `element` and into maps by `key`
+    and `value`. A field whose own name holds dots is found by that name too, and the shallower
+    field wins when both readings exist: a column named `a.b` hides field `b` of struct `a`.
     """
 
     fields: tuple[NestedField, ...]
@@ -39,7 +39,8 @@ class Schema:
 
     @classmethod
     def from_json(cls, raw: Json, where: str = "schema") -> Schema:
-        """Parse Appendix C's form. Raises `CorruptMetadata` for another shape or an id used twice."""
+        """Parse Appendix C's form. Raises `CorruptMetadata` for another shape or an id used
+        twice."""
         if not isinstance(raw, dict) or "fields" not in raw:
             raise CorruptMetadata(f"{where}: a schema is an object with 'fields'")
         struct = parse_type({"type": "struct", "fields": raw["fields"]}, where)
@@ -154,10 +155,12 @@ class Schema:
     # --- projecting ------------------------------------------------------------------------------
 
     def prune(self, field_ids: Sequence[int]) -> Schema:
-        """Return the schema with only the wanted fields, columns in the order in which they are first named.
+        """Return the schema with only the wanted fields, columns in the order in which they are
+        first named.
 
-        A wanted field brings all that is below it; ids that share a column come back as one column, pruned to what
-        was asked for. Within a column the schema's own order stands. Ids, names and nullability are kept.
+        A wanted field brings all that is below it; ids that share a column come back as one column,
+        pruned to what was asked for. Within a column the schema's own order stands. Ids, names and
+        nullability are kept.
         """
         wanted = frozenset(field_ids)
         order = dict.fromkeys(self.path(i)[0] for i in field_ids)

@@ -17,9 +17,9 @@ import pyarrow as pa
 class Storage(Protocol):
     """Reads objects by the locations that table metadata names. Safe to use from several threads.
 
-    Every method raises `MissingFile` when the object is not there, `AccessDenied` when storage refuses
-    the credentials, and `StorageUnavailable` when it cannot be reached; each names the location.
-    A location is opaque: it is rebased and its scheme normalised, nothing else.
+    Every method raises `MissingFile` when the object is not there, `AccessDenied` when storage
+    refuses the credentials, and `StorageUnavailable` when it cannot be reached; each names the
+    location. A location is opaque: it is rebased and its scheme normalised, nothing else.
     """
 
     def read(self, location: str) -> bytes:
@@ -27,7 +27,8 @@ class Storage(Protocol):
         ...
 
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return the bytes of each (start, length), in the order given; a range beyond the end comes back short."""
+        """Return the bytes of each (start, length), in the order given; a range beyond the end
+        comes back short."""
         ...
 
     def size(self, location: str) -> int:
@@ -39,7 +40,8 @@ class Storage(Protocol):
         ...
 
     def list(self, location: str) -> Sequence[str]:
-        """Return the names (not paths) of the entries directly below a directory, sorted; empty if there is none."""
+        """Return the names (not paths) of the entries directly below a directory, sorted; empty if
+        there is none."""
         ...
 
     def is_directory(self, location: str) -> bool: ...
@@ -53,9 +55,10 @@ class StorageFactory(Protocol):
 class StorageConfig:
     """How a table's files are reached.
 
-    `properties` are Iceberg's FileIO properties (`s3.endpoint`, `s3.access-key-id`, …) and may be secret: the repr
-    leaves their values out. `rebase` replaces location prefixes before anything is opened, longest prefix first:
-    for a warehouse that was copied from where its metadata says it is.
+    `properties` are Iceberg's FileIO properties (`s3.endpoint`, `s3.access-key-id`, …) and may be
+    secret: the repr leaves their values out. `rebase` replaces location prefixes before anything is
+    opened, longest prefix first: for a warehouse that was copied from where its metadata says it
+    is.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -12,9 +12,10 @@ from floeberg.protocol.files import DataFile, DeleteFile
 class FileScanTask:
     """A share of a scan that any worker can read to the same rows in the same order.
 
-    `start` and `length` are bytes of the data file; a row group (or block) belongs to the task whose range
-    holds its start, see `worker` reading. `residual` is what the partition has not already decided
-    of the scan's filter, bound to the schema that is read; `TRUE` when nothing is left.
+    `start` and `length` are bytes of the data file; a row group (or block) belongs to the task
+    whose range holds its start, see `worker` reading. `residual` is what the partition has not
+    already decided of the scan's filter, bound to the schema that is read; `TRUE` when nothing is
+    left.
     """
 
     data_file: DataFile

@@ -30,7 +30,8 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Text cut to `width` code points, bytes to `width` bytes, numbers floored to a multiple of `width`."""
+    """Text cut to `width` code points, bytes to `width` bytes, numbers floored to a multiple of
+    `width`."""
 
     width: int
 
@@ -72,7 +73,8 @@ class Void:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform:
-    """A transform of a later spec, kept verbatim: it prunes nothing, and the table stays readable."""
+    """A transform of a later spec, kept verbatim: it prunes nothing, and the table stays
+    readable."""
 
     text: str
 

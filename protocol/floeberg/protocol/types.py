@@ -1,7 +1,8 @@
 """Iceberg's types, with the ids of nested fields.
 
-A type is a frozen value: equal types are equal objects, and may be shared between threads. `str(type)`
-of a type that is not nested is its JSON form. Spec: "Schemas and Data Types" and Appendix C, "Schemas".
+A type is a frozen value: equal types are equal objects, and may be shared between threads.
+`str(type)` of a type that is not nested is its JSON form. Spec: "Schemas and Data Types" and
+Appendix C, "Schemas".
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ Json: TypeAlias = Any
 Value: TypeAlias = bool | int | float | Decimal | str | bytes
 """One value of a primitive type, in the unit in which Iceberg stores it; null is `None`, apart.
 
-date: days since 1970-01-01. time: microseconds since midnight. timestamp: microseconds since the epoch,
-timestamp_ns: nanoseconds, both in UTC where the type has a zone. decimal: a `Decimal` whose exponent is minus
-the type's scale. uuid: its 16 bytes, big-endian. fixed, binary, geometry, geography, variant: bytes.
+date: days since 1970-01-01. time: microseconds since midnight. timestamp: microseconds since the
+epoch, timestamp_ns: nanoseconds, both in UTC where the type has a zone. decimal: a `Decimal` whose
+exponent is minus the type's scale. uuid: its 16 bytes, big-endian. fixed, binary, geometry,
+geography, variant: bytes.
 """
 
 DEFAULT_CRS = "OGC:CRS84"
@@ -166,8 +168,8 @@ class NestedField:
     """One field of a struct.
 
     The defaults are kept as Appendix D's JSON, so that a schema travels unchanged;
-    `floeberg.protocol.values.from_json` gives their value. `None` is both "no default" and "default null",
-    which the spec makes the same.
+    `floeberg.protocol.values.from_json` gives their value. `None` is both "no default" and "default
+    null", which the spec makes the same.
     """
 
     field_id: int

@@ -1,7 +1,8 @@
 """Where a location leads: rebasing, and telling the scheme from the path.
 
-A location is opaque. It is never decoded, encoded or normalised but for its scheme, since keys hold `%2F`,
-`+`, spaces and `#` that mean themselves (`file:/x` and `file:///x` are the same file, `s3a:` and `s3n:` are `s3:`).
+A location is opaque. It is never decoded, encoded or normalised but for its scheme, since keys hold
+`%2F`, `+`, spaces and `#` that mean themselves (`file:/x` and `file:///x` are the same file, `s3a:`
+and `s3n:` are `s3:`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def rebase_location(location: str, rebase: Mapping[str, str]) -> str:
 
 
 def split_location(location: str) -> tuple[str, str]:
-    """Return (scheme, rest): `file` and a plain path for local files, else the scheme's usual name and all after it.
+    """Return (scheme, rest): `file` and a plain path for local files, else the scheme's usual name
+    and all after it.
 
     >>> split_location("file:/tmp/x"), split_location("s3a://bucket/a b")
     (('file', '/tmp/x'), ('s3', 'bucket/a b'))

@@ -13,7 +13,8 @@ logger = logging.getLogger(__name__)
 
 
 class LoggedStorage:
-    """Passes requests on and logs each at DEBUG, with the operation, the location as asked for, and the bytes."""
+    """Passes requests on and logs each at DEBUG, with the operation, the location as asked for, and
+    the bytes."""
 
     def __init__(self, inner: Storage) -> None:
         self._inner = inner

@@ -37,7 +37,8 @@ def _named_errors(location: str) -> Iterator[None]:
 
 
 def s3_options(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return s3fs's arguments for Iceberg's FileIO properties; what is not given comes from the environment.
+    """Return s3fs's arguments for Iceberg's FileIO properties; what is not given comes from the
+    environment.
 
     >>> s3_options({"s3.endpoint": "http://localhost:9000", "s3.region": "us-east-1"})[
     ...     "client_kwargs"
@@ -64,7 +65,8 @@ def s3_options(properties: Mapping[str, str]) -> dict[str, Any]:
         "anon": get("s3.anonymous", "").lower() == "true",
         "client_kwargs": client,
         "config_kwargs": config,
-        # A lakehouse's objects are immutable and listed rarely: a listing kept would only hide new metadata.
+        # A lakehouse's objects are immutable and listed rarely: a listing kept would only hide new
+        # metadata.
         "use_listings_cache": False,
     }
 
@@ -93,7 +95,8 @@ class RemoteStorage:
 
     def __init__(self, scheme: str, properties: Mapping[str, str]) -> None:
         try:
-            # Instances are cached by fsspec under their arguments: one connection pool a set of credentials.
+            # Instances are cached by fsspec under their arguments: one connection pool a set of
+            # credentials.
             self._fs = fsspec.filesystem(scheme, **_options(scheme, properties))
         except (ImportError, ValueError) as exc:
             raise BadConfig(

@@ -14,7 +14,8 @@ from floeberg.protocol.storage import Storage, StorageConfig
 
 
 def open_storage(config: StorageConfig | None = None) -> Storage:
-    """Return storage that reads what `config` describes; without one, local files and the environment's credentials."""
+    """Return storage that reads what `config` describes; without one, local files and the
+    environment's credentials."""
     return RoutingStorage(config or StorageConfig())
 
 

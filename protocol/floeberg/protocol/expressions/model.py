@@ -1,11 +1,11 @@
 """What a filter is made of: predicates on columns, joined by and, or and not.
 
-`Expression` is a filter as a caller writes it: columns by name, literals as they came. Binding it to a schema
-(`expressions.binding`) gives a `BoundExpression`: fields by id, literals typed. Both are frozen values that keep
-no state, so they may be shared between threads.
+`Expression` is a filter as a caller writes it: columns by name, literals as they came. Binding it
+to a schema (`expressions.binding`) gives a `BoundExpression`: fields by id, literals typed. Both
+are frozen values that keep no state, so they may be shared between threads.
 
-And and Or take any number of operands, so that a chain of ten thousand is one wide node and not a deep one.
-The rule for null and NaN is SQL's: see `expressions.evaluation`.
+And and Or take any number of operands, so that a chain of ten thousand is one wide node and not a
+deep one. The rule for null and NaN is SQL's: see `expressions.evaluation`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import TypeAlias
 from floeberg.protocol.types import PrimitiveType, Type, Value
 
 RawLiteral: TypeAlias = bool | int | float | str | bytes
-"""A literal as a caller gave it; what it means is decided by the column that it is compared with."""
+"""A literal as a caller gave it; what it means is decided by the column that it is compared
+with."""
 
 
 class Op(StrEnum):
@@ -57,7 +58,8 @@ FALSE = Constant(False)
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """An operator on a named column: no literal for unary operators, one for comparisons, any number for sets."""
+    """An operator on a named column: no literal for unary operators, one for comparisons, any
+    number for sets."""
 
     op: Op
     column: str
@@ -86,9 +88,9 @@ Expression: TypeAlias = Constant | Predicate | And | Or | Not
 class BoundPredicate:
     """An operator on the field with `field_id`, its literals typed for `type` and never null.
 
-    The same class stands for predicates on partition values: then `field_id` is the partition field's.
-    `name` is for messages only. Literals of a set operator are distinct. A float literal may be NaN
-    only under EQ, NE, IN and NOT_IN.
+    The same class stands for predicates on partition values: then `field_id` is the partition
+    field's. `name` is for messages only. Literals of a set operator are distinct. A float literal
+    may be NaN only under EQ, NE, IN and NOT_IN.
     """
 
     op: Op
@@ -115,7 +117,8 @@ class BoundOr:
 
 @dataclass(frozen=True, slots=True)
 class BoundNullTest:
-    """is-null (or, `negated`, not-null) on a field that is not primitive: struct, list, map or variant."""
+    """is-null (or, `negated`, not-null) on a field that is not primitive: struct, list, map or
+    variant."""
 
     field_id: int
     name: str
@@ -124,7 +127,8 @@ class BoundNullTest:
 
 
 BoundExpression: TypeAlias = Constant | BoundPredicate | BoundNullTest | BoundAnd | BoundOr
-"""A bound filter holds no `Not`: binding pushes it down to the predicates (`expressions.rewriting`)."""
+"""A bound filter holds no `Not`: binding pushes it down to the predicates
+(`expressions.rewriting`)."""
 
 
 def predicates(expression: BoundExpression) -> Iterator[BoundPredicate | BoundNullTest]:
