@@ -1,0 +1,41 @@
+"""Which workers there are, and which of them reads what.
+
+Both are functions of what they are handed: no clock, no socket and no thread in here.
+"""
+
+from floeberg.server.fleet.membership import (
+    AskToJoin,
+    Change,
+    Drain,
+    Fleet,
+    FleetEvent,
+    Grant,
+    Instruction,
+    Join,
+    Leave,
+    Renew,
+    Tell,
+    Tick,
+    Worker,
+    WorkerState,
+)
+from floeberg.server.fleet.placement import Placement, place
+
+__all__ = [
+    "AskToJoin",
+    "Change",
+    "Drain",
+    "Fleet",
+    "FleetEvent",
+    "Grant",
+    "Instruction",
+    "Join",
+    "Leave",
+    "Placement",
+    "Renew",
+    "Tell",
+    "Tick",
+    "Worker",
+    "WorkerState",
+    "place",
+]

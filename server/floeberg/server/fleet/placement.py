@@ -1,0 +1,179 @@
+"""Cut a plan into endpoints, and say which worker reads each and who may stand in.
+
+The answer is a function of the tasks' sizes and the workers, so that two calls for the same
+scan give the same endpoints. Each endpoint is a contiguous run of the plan: endpoint after
+endpoint is plan order. Cutting works on bytes of data file; a worker's share follows its
+capacity.
+
+There are few endpoints, a small multiple of the workers, because some clients (the ADBC driver)
+open every endpoint at once; and at most `MAX_LOCATIONS` workers are named in one answer,
+because that driver closes its oldest connection, with a stream running on it, beyond that
+number.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import accumulate
+
+from floeberg.server.fleet.membership import Worker
+
+MAX_LOCATIONS = 20
+
+# A plan is cut finer only while the busiest worker has more than this many times the bytes of
+# the idlest.
+_EVEN_ENOUGH = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An endpoint: tasks `first` up to `stop` of the plan, and the workers that may read them,
+    first choice first.
+    """
+
+    first: int
+    stop: int
+    workers: tuple[Worker, ...]
+
+
+def place(
+    sizes: Sequence[int],
+    workers: Sequence[Worker],
+    *,
+    affinity: Sequence[str] = (),
+    endpoints_per_worker: tuple[int, int] = (2, 4),
+    fallbacks: int = 2,
+    one_endpoint: bool = False,
+) -> tuple[Placement, ...]:
+    """Return the endpoints of a plan whose tasks have `sizes` bytes, in plan order; none for an
+    empty plan.
+
+    `workers` holds at least one. `affinity` names each task's data file: with all else equal a
+    file goes to the same worker in every scan. `endpoints_per_worker` is the range for how
+    finely the plan is cut: the smallest number that spreads the bytes evenly. No endpoint is
+    empty, so there are never more than tasks. `one_endpoint` is for a limit, which no union of
+    endpoints could keep.
+
+    >>> two = [Worker("a", "grpc://a:1"), Worker("b", "grpc://b:1")]
+    >>> [(p.first, p.stop, p.workers[0].worker_id) for p in place([10, 10, 10, 10], two)]
+    [(0, 1, 'b'), (1, 2, 'a'), (2, 3, 'a'), (3, 4, 'b')]
+    """
+    if not sizes:
+        return ()
+    assert workers, "placement needs a worker"
+    weights = [max(size, 1) for size in sizes]  # an empty file costs an open
+    keys = affinity or [str(i) for i in range(len(sizes))]
+    named = _rank(workers, keys[0])[:MAX_LOCATIONS]
+    if one_endpoint:
+        return (Placement(0, len(weights), tuple(named[: 1 + fallbacks])),)
+
+    fewest, most = endpoints_per_worker
+    best, best_ratio = _spread(_cut(weights, len(named) * fewest), weights, keys, named)
+    for each in range(fewest + 1, most + 1):
+        if best_ratio <= _EVEN_ENOUGH:
+            break
+        finer, ratio = _spread(_cut(weights, len(named) * each), weights, keys, named)
+        if ratio < best_ratio:
+            best, best_ratio = finer, ratio
+    return tuple(
+        Placement(first, stop, (chosen, *_stand_ins(chosen, named, keys[first], fallbacks)))
+        for first, stop, chosen in best
+    )
+
+
+def _cut(weights: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """Return at most `most` contiguous runs over all weights, the heaviest as light as it can
+    be.
+    """
+    upto = [0, *accumulate(weights)]
+    low, high = max(weights), upto[-1]
+    while low < high:
+        middle = (low + high) // 2
+        if len(_runs_below(upto, middle)) <= most:
+            high = middle
+        else:
+            low = middle + 1
+    runs = _runs_below(upto, low)
+    # Filling each run to the brim leaves few of them; the heaviest of what can be halved is
+    # halved until all are used.
+    while len(runs) < min(most, len(weights)):
+        at = max(
+            (i for i, (first, stop) in enumerate(runs) if stop - first > 1),
+            key=lambda i: (upto[runs[i][1]] - upto[runs[i][0]], -i),
+        )
+        first, stop = runs[at]
+        middle = _middle(upto, first, stop)
+        runs[at : at + 1] = [(first, middle), (middle, stop)]
+    return runs
+
+
+def _runs_below(upto: Sequence[int], bound: int) -> list[tuple[int, int]]:
+    """Return the runs that come of filling each up to `bound`; `upto[i]` is the weight before
+    task i.
+    """
+    runs: list[tuple[int, int]] = []
+    first, tasks = 0, len(upto) - 1
+    while first < tasks:
+        stop = bisect_right(upto, upto[first] + bound, lo=first + 1) - 1
+        runs.append((first, stop))
+        first = stop
+    return runs
+
+
+def _middle(upto: Sequence[int], first: int, stop: int) -> int:
+    """Return the place strictly inside the run that halves its weight best."""
+    half = (upto[first] + upto[stop]) / 2
+    after = bisect_right(upto, half, lo=first + 1, hi=stop)
+    inside = [i for i in (after - 1, after) if first < i < stop]
+    return min(inside, key=lambda i: (abs(upto[i] - half), i))
+
+
+def _spread(
+    runs: Sequence[tuple[int, int]],
+    weights: Sequence[int],
+    keys: Sequence[str],
+    workers: Sequence[Worker],
+) -> tuple[list[tuple[int, int, Worker]], float]:
+    """Give each run to a worker, the heaviest run first to the one with least for its capacity.
+
+    Returns the runs in plan order with their workers, and how many times the least share the
+    greatest is.
+    """
+    upto = [0, *accumulate(weights)]
+    heft = [upto[stop] - upto[first] for first, stop in runs]
+    share = dict.fromkeys((w.worker_id for w in workers), 0.0)
+    chosen: dict[int, Worker] = {}
+    for i in sorted(range(len(runs)), key=lambda i: (-heft[i], i)):
+        key = keys[runs[i][0]]
+
+        def burden(worker: Worker, size: int = heft[i], key: str = key) -> tuple[float, int, str]:
+            load = share[worker.worker_id] + size / max(worker.capacity, 1)
+            return load, -_score(worker, key), worker.worker_id
+
+        worker = min(workers, key=burden)
+        share[worker.worker_id] += heft[i] / max(worker.capacity, 1)
+        chosen[i] = worker
+    least, greatest = min(share.values()), max(share.values())
+    ratio = greatest / least if least else float("inf")
+    return [(a, b, chosen[i]) for i, (a, b) in enumerate(runs)], ratio
+
+
+def _stand_ins(
+    chosen: Worker, workers: Sequence[Worker], key: str, count: int
+) -> tuple[Worker, ...]:
+    return tuple(w for w in _rank(workers, key) if w != chosen)[:count]
+
+
+def _rank(workers: Sequence[Worker], key: str) -> list[Worker]:
+    """Return the workers in the order in which they are preferred for `key` (rendezvous
+    hashing).
+    """
+    return sorted(workers, key=lambda w: (-_score(w, key), w.worker_id))
+
+
+def _score(worker: Worker, key: str) -> int:
+    raw = blake2b(f"{worker.location}\0{key}".encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(raw.digest(), "big")
