@@ -281,6 +281,12 @@ class ServerUnavailable(Unavailable):
     code = "SERVER_UNAVAILABLE"
 
 
+class TimedOut(Unavailable):
+    """A call's deadline passed before its answer was complete."""
+
+    code = "TIMED_OUT"
+
+
 class Cancelled(Unavailable):
     code = "CANCELLED"
 
