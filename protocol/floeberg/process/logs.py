@@ -1,0 +1,128 @@
+"""Log lines for people or for machines: a constant message, with its values as fields.
+
+Only a process's entry configures logging; libraries log through `logging.getLogger(__name__)` and
+`extra`. Fields whose names say that they are secret are blanked, and so are credentials inside
+URLs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Literal, TextIO
+
+LogFormat = Literal["human", "json"]
+
+_BUILT_IN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_SECRET_NAME = re.compile(
+    r"secret|password|passwd|token|credential|authorization|access.?key|private|(^|[_.-])keys?$",
+    re.IGNORECASE,
+)
+_URL_CREDENTIALS = re.compile(r"(\w+://)[^/\s@]+@")
+_HIDDEN = "***"
+
+# sys.tracebacklimit is 0 in a service, so that none goes over the wire; logs state their own limit
+_TRACEBACK_FRAMES = 50
+
+
+def configure_logging(level: str, form: LogFormat, stream: TextIO) -> None:
+    """Send every log record of `level` and above to `stream`, replacing what was configured before.
+
+    Other libraries are heard from `WARNING` on, whatever `level` is: their DEBUG lines hold
+    headers and credentials.
+    """
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter() if form == "json" else HumanFormatter())
+    handler.addFilter(_own_or_serious)
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def _own_or_serious(record: logging.LogRecord) -> bool:
+    return record.name.split(".")[0] == "floeberg" or record.levelno >= logging.WARNING
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """Return what was passed as `extra`, secrets blanked.
+
+    >>> record = logging.makeLogRecord({"msg": "opened", "location": "s3://k:s@b/f", "token": "t"})
+    >>> fields_of(record)
+    {'location': 's3://***@b/f', 'token': '***'}
+    """
+    return {k: _safe(k, v) for k, v in record.__dict__.items() if k not in _BUILT_IN}
+
+
+def _safe(name: str, value: object) -> object:
+    if _SECRET_NAME.search(name):
+        return _HIDDEN
+    if isinstance(value, Mapping):
+        return {str(k): _safe(str(k), v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_safe("", v) for v in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return _safe_text(str(value))
+
+
+def _safe_text(text: str) -> str:
+    return _URL_CREDENTIALS.sub(rf"\1{_HIDDEN}@", text)
+
+
+class _Formatter(logging.Formatter):
+    # logging.Formatter declares the tuple with its own alias, which mypy and pyright both accept
+    def formatException(  # noqa: N802
+        self,
+        ei: tuple[type[BaseException], BaseException, TracebackType | None]
+        | tuple[None, None, None],
+    ) -> str:
+        if ei[1] is None:
+            return ""
+        lines = traceback.format_exception(*ei, limit=_TRACEBACK_FRAMES)
+        return _safe_text("".join(lines).rstrip("\n"))
+
+
+class JsonFormatter(_Formatter):
+    """One JSON object a line: time, level, logger, message, then the fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": _time_of(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _safe_text(record.getMessage()),
+        }
+        for key, value in fields_of(record).items():
+            line[key if key not in line else f"{key}_"] = value
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+class HumanFormatter(_Formatter):
+    """Time, level, message and `name=value` fields, for a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        shown = [f"{k}={_quoted(v)}" for k, v in fields_of(record).items() if v is not None]
+        message = _safe_text(record.getMessage())
+        line = " ".join(
+            [_time_of(record), f"{record.levelname:<7}", record.name, "|", message, *shown]
+        )
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def _time_of(record: logging.LogRecord) -> str:
+    when = datetime.fromtimestamp(record.created, UTC)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _quoted(value: object) -> str:
+    if isinstance(value, str):
+        bare = value and not re.search(r"[\s\"=]", value) and value.isprintable()
+        return value if bare else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, default=str, ensure_ascii=False)
