@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -83,14 +82,6 @@ def wait_until(
             return condition()
         waited += every
     return True
-
-
-def hide_tracebacks() -> None:
-    """Keep tracebacks, and with them file paths, out of what pyarrow sends to Flight clients.
-
-    pyarrow formats whatever a handler raises. Logs set a limit of their own and are not affected.
-    """
-    sys.tracebacklimit = 0
 
 
 def write_ready_file(path: Path | None, addresses: Mapping[str, object]) -> None:

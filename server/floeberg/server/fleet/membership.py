@@ -24,6 +24,8 @@ class Worker:
     location: str
     capacity: int = 1
     zone: str = ""
+    version: str = ""
+    http_address: str = ""
 
 
 class WorkerState(StrEnum):

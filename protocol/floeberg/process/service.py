@@ -1,0 +1,162 @@
+"""What the coordinator and the worker configure alike: where to listen, TLS, keys, logs,
+stopping.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from floeberg.process.config import option
+from floeberg.protocol.errors import BadConfig
+from floeberg.protocol.sealing import Keyring
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceConfig:
+    """The values that every Flight service has. Raises `BadConfig` when they don't fit together."""
+
+    host: str = option("127.0.0.1", "The address to listen on for Flight.")
+    port: int = option(0, "The port to listen on for Flight; 0 takes a free one.", minimum=0)
+    http_host: str = option(
+        "127.0.0.1", "The address of the HTTP side port: `/healthz`, `/readyz`, `/metrics`."
+    )
+    http_port: int = option(0, "The HTTP side port; 0 takes a free one.", minimum=0)
+    insecure: bool = option(
+        False,
+        "Listen on other addresses than loopback without TLS. Anyone who reaches the port can"
+        " then read the tables.",
+    )
+    tls_cert: Path | None = option(
+        None, "The certificate chain (PEM) to serve TLS with; `tls_key` goes with it."
+    )
+    tls_key: Path | None = option(None, "The private key (PEM) of `tls_cert`.")
+    tls_roots: Path | None = option(
+        None, "The certificates (PEM) to trust when calling another service; else the system's."
+    )
+    key_file: Path | None = option(
+        None,
+        "The file with the keys that coordinators and workers share, a line `id:key` each; only"
+        " its owner may read it.",
+    )
+    key: str | None = option(
+        None, "The shared keys themselves, in the file's form, instead of `key_file`.", secret=True
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = option(
+        "info", "The least serious records to log. `debug` logs each storage request."
+    )
+    log_format: Literal["human", "json"] = option(
+        "human", "Log lines for people, or a JSON object a line."
+    )
+    drain_seconds: float = option(
+        20.0, "How long running streams may go on once the process is told to stop.", minimum=0
+    )
+    ready_file: Path | None = option(
+        None, "A file to write the bound addresses to, as JSON, once requests are answered."
+    )
+    stop_with_stdin: bool = option(
+        False, "Stop when standard input ends: for a parent process that holds its other end."
+    )
+
+    def __post_init__(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise BadConfig("'tls_cert' and 'tls_key' go together: give both or neither")
+        for name, host in (("host", self.host), ("http_host", self.http_host)):
+            if not (self.insecure or self.serves_tls or is_loopback(host)):
+                raise BadConfig(
+                    f"{name!r} {host} is open to other machines: give 'tls_cert' and 'tls_key', or"
+                    " say --insecure (insecure = true) where the network itself is trusted"
+                )
+        if self.key is not None and self.key_file is not None:
+            raise BadConfig("'key' and 'key_file' exclude each other")
+
+    @property
+    def serves_tls(self) -> bool:
+        return self.tls_cert is not None
+
+    @property
+    def bind_location(self) -> str:
+        return location(self.host, self.port, tls=self.serves_tls)
+
+    def tls_pair(self) -> list[tuple[bytes, bytes]] | None:
+        """Return the certificate and its key in the form that a Flight server takes, if any."""
+        if self.tls_cert is None or self.tls_key is None:
+            return None
+        return [(_read("tls_cert", self.tls_cert), _read("tls_key", self.tls_key))]
+
+    def trusted_roots(self) -> bytes | None:
+        return None if self.tls_roots is None else _read("tls_roots", self.tls_roots)
+
+    def keyring(self) -> Keyring:
+        """Return the shared keys. Raises `BadConfig` when there are none."""
+        if self.key is not None:
+            return Keyring.from_text(self.key, "'key'")
+        if self.key_file is not None:
+            return Keyring.from_file(self.key_file)
+        raise BadConfig(
+            "coordinator and workers need a shared key: give 'key_file' (`floeberg key` makes one)"
+        )
+
+
+def location(host: str, port: int, *, tls: bool) -> str:
+    """Return the Flight URI of an address.
+
+    >>> location("::1", 8815, tls=False)
+    'grpc+tcp://[::1]:8815'
+    """
+    scheme = "grpc+tls" if tls else "grpc+tcp"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name may resolve to anything
+
+
+def is_wildcard(host: str) -> bool:
+    """Say whether `host` stands for every address of the machine, which nobody can dial."""
+    return host in ("", "0.0.0.0", "::")
+
+
+def advertised_location(advertise: str | None, host: str, port: int, *, tls: bool) -> str:
+    """Return the URI to tell others, for a service that is bound to `host` and `port`.
+
+    `advertise` is a whole URI, `HOST:PORT` or `HOST`. Raises `BadConfig` where it is missing and
+    `host` is no address that others could dial, and for a clear-text URI of a TLS service: clients
+    would send their tokens in clear.
+
+    >>> advertised_location("worker-1.lake", "0.0.0.0", 8816, tls=True)
+    'grpc+tls://worker-1.lake:8816'
+    """
+    if advertise is None:
+        if is_wildcard(host):
+            raise BadConfig(
+                f"'advertise' must say where others reach this process: they can't dial {host}"
+            )
+        return location(host, port, tls=tls)
+    scheme, separator, rest = advertise.partition("://")
+    if separator:
+        if tls and scheme != "grpc+tls":
+            raise BadConfig(f"'advertise' {advertise} is clear text, and this process serves TLS")
+        if scheme not in ("grpc", "grpc+tcp", "grpc+tls") or not rest:
+            raise BadConfig(
+                f"'advertise' {advertise} is no Flight URI (grpc+tcp:// or grpc+tls://)"
+            )
+        return advertise
+    named_host, colon, named_port = advertise.rpartition(":")
+    if colon and named_port.isdigit() and (":" not in named_host or named_host.endswith("]")):
+        return location(named_host.strip("[]"), int(named_port), tls=tls)
+    return location(advertise.strip("[]"), port, tls=tls)
+
+
+def _read(name: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as exc:
+        raise BadConfig(f"{name!r}: {path} cannot be read: {exc.strerror}") from exc
