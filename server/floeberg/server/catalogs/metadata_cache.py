@@ -1,0 +1,59 @@
+"""Parsed table metadata, kept while a table has not changed.
+
+A metadata file is never rewritten, but a location may be used again: a table in a file-system
+warehouse that is dropped and made again starts over at `v1.metadata.json`. So only a name that
+holds a UUID is trusted without reading the file, and any other by its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import OrderedDict
+from threading import Lock
+
+from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.storage import Storage
+
+_UUID_IN_NAME = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}[^/]*\Z", re.IGNORECASE)
+# a table's metadata is kilobytes to a few megabytes: parsing takes the time, so few entries pay
+_MAX_ENTRIES = 64
+
+
+class MetadataCache:
+    """The metadata that was used last, by where it is. Safe to use from several threads; two that
+    miss at once both parse."""
+
+    def __init__(self, max_entries: int = _MAX_ENTRIES) -> None:
+        self._max_entries = max_entries
+        self._lock = Lock()
+        self._entries: OrderedDict[tuple[str, bytes], TableMetadata] = OrderedDict()
+
+    def load(self, storage: Storage, location: str) -> TableMetadata:
+        """Return the metadata at `location`; raises as `Storage.read` and `TableMetadata.parse`
+        do."""
+        unique = _UUID_IN_NAME.search(location) is not None
+        if unique and (known := self._get((location, b""))) is not None:
+            return known
+        raw = storage.read(location)
+        key = (location, b"" if unique else hashlib.blake2b(raw, digest_size=16).digest())
+        return self._get(key) or self._put(key, TableMetadata.parse(raw, location))
+
+    def parse(self, raw: bytes, location: str | None, where: str) -> TableMetadata:
+        """Return what `raw` holds: metadata that a catalog sent along, written at `location`."""
+        key = (location or "", hashlib.blake2b(raw, digest_size=16).digest())
+        return self._get(key) or self._put(key, TableMetadata.parse(raw, where))
+
+    def _get(self, key: tuple[str, bytes]) -> TableMetadata | None:
+        with self._lock:
+            metadata = self._entries.get(key)
+            if metadata is not None:
+                self._entries.move_to_end(key)
+            return metadata
+
+    def _put(self, key: tuple[str, bytes], metadata: TableMetadata) -> TableMetadata:
+        with self._lock:
+            self._entries[key] = metadata
+            while len(self._entries) > self._max_entries:
+                self._entries.popitem(last=False)
+        return metadata

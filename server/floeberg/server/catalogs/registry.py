@@ -1,0 +1,105 @@
+"""Several catalogs side by side, and what a table's name means among them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from floeberg.protocol.errors import BadConfig, FloebergError, UnknownCatalog, UnknownTable
+from floeberg.server.catalogs.catalog import Catalog, LoadedTable
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tables of all catalogs that answered, as (catalog, identifier), and why others did
+    not."""
+
+    tables: tuple[tuple[str, tuple[str, ...]], ...]
+    failures: Mapping[str, FloebergError]
+
+
+class Catalogs:
+    """The catalogs that a coordinator serves, by name; the first is the default unless another is
+    named.
+
+    A name that begins with a catalog's means a table there if there is one, and otherwise one of
+    the default catalog: so a namespace that is called like a catalog can still be reached.
+    """
+
+    def __init__(self, catalogs: Sequence[Catalog], default: str | None = None) -> None:
+        if not catalogs:
+            raise BadConfig("no catalog is configured: name a warehouse or a catalog to serve")
+        self._by_name: dict[str, Catalog] = {}
+        for catalog in catalogs:
+            if catalog.name in self._by_name:
+                raise BadConfig(f"two catalogs are called {catalog.name!r}")
+            self._by_name[catalog.name] = catalog
+        self._default = catalogs[0] if default is None else self.get(default)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._by_name)
+
+    @property
+    def default(self) -> Catalog:
+        return self._default
+
+    def get(self, name: str) -> Catalog:
+        """Return the catalog of that name; raises `UnknownCatalog`."""
+        catalog = self._by_name.get(name)
+        if catalog is None:
+            raise UnknownCatalog(name, self.names)
+        return catalog
+
+    def load(self, parts: Sequence[str]) -> LoadedTable:
+        """Return the table that `parts` name, `("db", "orders")` or `("catalog", "db", "orders")`,
+        as it is now; raises `UnknownTable`."""
+        missing: list[UnknownTable] = []
+        for catalog, identifier in self._meanings(tuple(parts)):
+            try:
+                return catalog.load(identifier)
+            except UnknownTable as error:
+                missing.append(error)
+        raise missing[0]
+
+    def resolve(self, parts: Sequence[str]) -> tuple[Catalog, tuple[str, ...]]:
+        """Return the catalog that `parts` mean, and the table's identifier in it.
+
+        Loads the table only when two catalogs are possible, and raises `UnknownTable` when neither
+        has it; whether the table exists is otherwise for `Catalog.load` to say.
+        """
+        meanings = self._meanings(tuple(parts))
+        if len(meanings) == 1:
+            return meanings[0]
+        missing: list[UnknownTable] = []
+        for catalog, identifier in meanings:
+            try:
+                catalog.load(identifier)
+            except UnknownTable as error:
+                missing.append(error)
+            else:
+                return catalog, identifier
+        raise missing[0]
+
+    def list_tables(self) -> Listing:
+        """Return the tables of all catalogs, in the catalogs' order; one that fails hides no
+        other."""
+        tables: list[tuple[str, tuple[str, ...]]] = []
+        failures: dict[str, FloebergError] = {}
+        for name, catalog in self._by_name.items():
+            try:
+                tables += [(name, identifier) for identifier in catalog.list_tables()]
+            except FloebergError as error:
+                logger.warning("catalog not listed", extra={"catalog": name, "error": str(error)})
+                failures[name] = error
+        return Listing(tuple(tables), failures)
+
+    def _meanings(self, parts: tuple[str, ...]) -> list[tuple[Catalog, tuple[str, ...]]]:
+        """Return what the parts may mean, likeliest first; never empty."""
+        named = self._by_name.get(parts[0]) if len(parts) > 1 else None
+        if named is None:
+            return [(self._default, parts)]
+        return [(named, parts[1:]), (self._default, parts)]

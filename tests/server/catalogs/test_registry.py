@@ -1,0 +1,115 @@
+from dataclasses import dataclass, field
+
+import pytest
+
+from floeberg.protocol.errors import (
+    BadConfig,
+    CatalogUnavailable,
+    FloebergError,
+    UnknownCatalog,
+    UnknownTable,
+)
+from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.storage import StorageConfig
+from floeberg.server.catalogs import Catalog, Catalogs, LoadedTable
+
+METADATA = TableMetadata.parse(
+    b"""{"format-version": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+    "location": "/t", "last-sequence-number": 0, "last-updated-ms": 0, "last-column-id": 1,
+    "schemas": [{"type": "struct", "schema-id": 0, "fields":
+        [{"id": 1, "name": "id", "required": true, "type": "long"}]}], "current-schema-id": 0,
+    "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0,
+    "last-partition-id": 999, "sort-orders": [{"order-id": 0, "fields": []}],
+    "default-sort-order-id": 0}""",
+    "/t/v1.metadata.json",
+)
+
+
+@dataclass
+class Shelf:
+    """A catalog that holds names and may be out of reach."""
+
+    name: str
+    tables: list[tuple[str, ...]] = field(default_factory=list)
+    failure: FloebergError | None = None
+
+    def list_tables(self):
+        if self.failure:
+            raise self.failure
+        return self.tables
+
+    def load(self, identifier):
+        if self.failure:
+            raise self.failure
+        if identifier not in self.tables:
+            raise UnknownTable(".".join(identifier), [".".join(t) for t in self.tables])
+        return LoadedTable(self.name, identifier, METADATA, None, StorageConfig())
+
+
+def test_the_first_catalog_is_the_default():
+    catalogs = Catalogs([Shelf("one", [("db", "t")]), Shelf("two", [("db", "t")])])
+
+    assert catalogs.load(("db", "t")).name == "one.db.t"
+    assert catalogs.load(("two", "db", "t")).name == "two.db.t"
+    assert catalogs.names == ("one", "two")
+
+
+def test_another_catalog_can_be_the_default():
+    catalogs = Catalogs([Shelf("one", [("t",)]), Shelf("two", [("t",)])], default="two")
+
+    assert catalogs.load(("t",)).catalog == "two"
+    with pytest.raises(UnknownCatalog, match="'tow' is configured; it has two"):
+        Catalogs([Shelf("one"), Shelf("two")], default="tow")
+
+
+def test_a_namespace_called_like_a_catalog_stays_in_reach():
+    one = Shelf("one", [("two", "t"), ("two",)])
+    two = Shelf("two", [("u",)])
+    catalogs = Catalogs([one, two])
+
+    assert catalogs.load(("two", "t")).name == "one.two.t"
+    assert catalogs.load(("two", "u")).name == "two.u"
+    assert catalogs.load(("two",)).name == "one.two"
+    assert catalogs.resolve(("two", "t")) == (one, ("two", "t"))
+    assert catalogs.resolve(("two", "u")) == (two, ("u",))
+
+
+def test_a_name_with_one_meaning_resolves_without_a_request():
+    one = Shelf("one", failure=CatalogUnavailable("gone"))
+
+    assert Catalogs([one]).resolve(("db", "t")) == (one, ("db", "t"))
+
+
+def test_an_unknown_table_is_told_of_by_the_catalog_that_was_named():
+    catalogs = Catalogs([Shelf("one", [("db", "t")]), Shelf("two", [("db", "orders")])])
+
+    for call in (catalogs.load, catalogs.resolve):
+        with pytest.raises(UnknownTable, match=r"did you mean db\.orders"):
+            call(("two", "db", "order"))
+
+
+def test_a_catalog_out_of_reach_is_not_taken_for_one_without_the_table():
+    catalogs = Catalogs(
+        [Shelf("one", [("two", "t")]), Shelf("two", failure=CatalogUnavailable("x"))]
+    )
+
+    with pytest.raises(CatalogUnavailable):
+        catalogs.load(("two", "t"))
+
+
+def test_listing_goes_on_when_a_catalog_fails():
+    failure = CatalogUnavailable("gone")
+    catalogs = Catalogs([Shelf("one", failure=failure), Shelf("two", [("db", "t")])])
+
+    listing = catalogs.list_tables()
+
+    assert listing.tables == (("two", ("db", "t")),)
+    assert listing.failures == {"one": failure}
+
+
+def test_catalogs_need_distinct_names_and_at_least_one():
+    assert isinstance(Shelf("one"), Catalog)
+    with pytest.raises(BadConfig, match="'one'"):
+        Catalogs([Shelf("one"), Shelf("one")])
+    with pytest.raises(BadConfig, match="no catalog"):
+        Catalogs([])
