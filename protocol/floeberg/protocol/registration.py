@@ -1,0 +1,168 @@
+"""How a worker joins a fleet, stays in it and leaves: three actions, sealed with the shared key.
+
+The seal shows that the worker belongs to the fleet. A message also names its action, the time when
+it was made and a number used once, so that an eavesdropper can't send it again: a coordinator takes
+each message once, and none that is more than a minute off its own clock. (After a restart, or at
+another coordinator, a message of the last minute may be taken again. That joins a worker which is
+there anyhow, or removes one that joins again with its next renewal.)
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from floeberg.protocol.bodies import dump_json, parse_body
+from floeberg.protocol.errors import Unauthenticated
+from floeberg.protocol.sealing import REGISTRATION, Keyring, open_message, seal_message
+
+CLOCK_TOLERANCE_MS = 60_000
+
+REGISTER_WORKER = "floeberg.register-worker"
+RENEW_WORKER = "floeberg.renew-worker"
+LEAVE_WORKER = "floeberg.leave-worker"
+
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+Count = Annotated[int, Field(ge=0, strict=True)]
+
+
+class _Message(BaseModel):
+    # a newer side may send more
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class WorkerLoad(_Message):
+    """What a worker is busy with."""
+
+    streams: Count = 0
+    bytes_in_flight: Count = 0
+
+
+class RegisterWorker(_Message):
+    """A worker that wants to be given tasks.
+
+    `worker_id` is made anew at each start, so that a worker which came back is not taken for the
+    one that was there before. `location` is where clients reach it (`grpc://host:port`), which may
+    differ from where it listens. `max_bytes` bounds the bytes of batches in flight.
+    """
+
+    worker_id: Name
+    location: Name
+    max_streams: Annotated[int, Field(ge=1, strict=True)]
+    max_bytes: Annotated[int, Field(ge=1, strict=True)]
+    version: Name
+    zone: Name | None = None
+    http_address: Name | None = None
+
+
+class RenewWorker(_Message):
+    """A worker that is still there. `draining`: it finishes its streams and wants no new ones."""
+
+    worker_id: Name
+    state: Literal["ready", "draining"] = "ready"
+    load: WorkerLoad = WorkerLoad()
+
+
+class LeaveWorker(_Message):
+    """A worker that goes."""
+
+    worker_id: Name
+
+
+class Lease(_Message):
+    """The answer to registering and renewing: renew within `lease_seconds`, or be dropped.
+
+    `known` is false where a renewal names a worker that the coordinator does not have (it
+    restarted, or the lease ran out): register again. `coordinator_id` changes with every start.
+    """
+
+    coordinator_id: Name
+    lease_seconds: Annotated[float, Field(gt=0)]
+    known: bool = True
+
+
+class _Envelope(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    action: str
+    issued_at_ms: Annotated[int, Field(strict=True)]
+    nonce: Annotated[str, Field(min_length=16, max_length=64)]
+    body: dict[str, object]
+
+
+Message = TypeVar("Message", RegisterWorker, RenewWorker, LeaveWorker)
+_ACTIONS: dict[type[BaseModel], str] = {
+    RegisterWorker: REGISTER_WORKER,
+    RenewWorker: RENEW_WORKER,
+    LeaveWorker: LEAVE_WORKER,
+}
+
+
+def seal_registration(
+    message: RegisterWorker | RenewWorker | LeaveWorker,
+    keyring: Keyring,
+    *,
+    now_ms: int,
+    random: Callable[[int], bytes] = os.urandom,
+) -> bytes:
+    """Return the body of the action that sends `message`."""
+    envelope = {
+        "action": _ACTIONS[type(message)],
+        "issued_at_ms": now_ms,
+        "nonce": random(12).hex(),
+        "body": message.model_dump(mode="json"),
+    }
+    return seal_message(keyring, REGISTRATION, dump_json(envelope), random)
+
+
+class ReplayGuard:
+    """Remembers the messages of the last minutes. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: dict[str, int] = {}
+
+    def is_new(self, nonce: str, issued_at_ms: int, now_ms: int) -> bool:
+        """Say whether `nonce` comes for the first time, and remember it while it counts."""
+        with self._lock:
+            horizon = now_ms - CLOCK_TOLERANCE_MS
+            for old in [n for n, issued in self._seen.items() if issued < horizon]:
+                del self._seen[old]
+            if nonce in self._seen:
+                return False
+            self._seen[nonce] = issued_at_ms
+            return True
+
+
+def open_registration(
+    kind: type[Message], raw: bytes, keyring: Keyring, guard: ReplayGuard, *, now_ms: int
+) -> Message:
+    """Return the message of `kind` in an action's body.
+
+    Raises `Unauthenticated` for what this fleet's keys have not sealed, for a clock that is off,
+    and for a message that came before; `BadCommand` for a body that is no `kind`.
+    """
+    opened = open_message(keyring, REGISTRATION, raw)
+    if opened is None:
+        raise Unauthenticated(
+            "the registration is not sealed with a key that this coordinator has; give worker and"
+            " coordinator the same keyring"
+        )
+    action = _ACTIONS[kind]
+    envelope = parse_body(_Envelope, opened, action)
+    if envelope.action != action:
+        raise Unauthenticated(f"a message sealed for {envelope.action} was sent as {action}")
+    off_ms = envelope.issued_at_ms - now_ms
+    if abs(off_ms) > CLOCK_TOLERANCE_MS:
+        side = "ahead of" if off_ms > 0 else "behind"
+        raise Unauthenticated(
+            f"the registration was made {abs(off_ms) / 1000:.0f} s {side} this coordinator's clock;"
+            " set both clocks"
+        )
+    if not guard.is_new(envelope.nonce, envelope.issued_at_ms, now_ms):
+        raise Unauthenticated("the registration was sent before; each is taken only once")
+    return parse_body(kind, dump_json(envelope.body), action)
