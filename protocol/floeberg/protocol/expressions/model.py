@@ -12,14 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
 
 from floeberg.protocol.types import PrimitiveType, Type, Value
 
-RawLiteral: TypeAlias = bool | int | float | str | bytes
+RawLiteral: TypeAlias = bool | int | float | Decimal | str | bytes
 """A literal as a caller gave it; what it means is decided by the column that it is compared
-with."""
+with. A `Decimal` is a number with more digits than a float keeps."""
+
+MAX_DEPTH = 100
+"""How deep and, or and not may alternate; a deeper filter is refused, and no stack overflows."""
 
 
 class Op(StrEnum):
@@ -89,8 +93,9 @@ class BoundPredicate:
     """An operator on the field with `field_id`, its literals typed for `type` and never null.
 
     The same class stands for predicates on partition values: then `field_id` is the partition
-    field's. `name` is for messages only. Literals of a set operator are distinct. A float literal
-    may be NaN only under EQ, NE, IN and NOT_IN.
+    field's. `name` is for messages only. Literals of a set operator are distinct and ascending, so
+    that they can be searched. A float literal is never NaN, and never -0.0: binding resolves NaN,
+    and 0.0 equals it.
     """
 
     op: Op
@@ -128,7 +133,7 @@ class BoundNullTest:
 
 BoundExpression: TypeAlias = Constant | BoundPredicate | BoundNullTest | BoundAnd | BoundOr
 """A bound filter holds no `Not`: binding pushes it down to the predicates
-(`expressions.rewriting`)."""
+(`expressions.binding`)."""
 
 
 def predicates(expression: BoundExpression) -> Iterator[BoundPredicate | BoundNullTest]:
