@@ -7,9 +7,32 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from decimal import Decimal
+from typing import TypeAlias, assert_never
 
-from floeberg.protocol.types import DateType, IntType, Type, UnknownType
+from floeberg.protocol import civil_time
+from floeberg.protocol.errors import Unsupported
+from floeberg.protocol.hashing import bucket_hash
+from floeberg.protocol.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IntType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimeType,
+    Type,
+    UnknownType,
+    UuidType,
+    Value,
+    VariantType,
+    is_nested,
+)
+from floeberg.protocol.values import decimal_of, unscaled_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +142,105 @@ def result_type(transform: Transform, source: Type) -> Type:
             return UnknownType()
         case Identity() | Truncate() | Void():
             return source
+
+
+_BUCKETED = (
+    IntType
+    | LongType
+    | DecimalType
+    | DateType
+    | TimeType
+    | TimestampType
+    | StringType
+    | UuidType
+    | FixedType
+    | BinaryType
+)
+
+
+def applies_to(transform: Transform, source: Type) -> bool:
+    """Say whether the spec has `transform` for `source`, so that `apply` gives what a writer wrote.
+
+    An unknown transform applies to nothing; void applies to everything.
+    """
+    match transform:
+        case Identity():
+            return not is_nested(source) and not isinstance(
+                source, VariantType | GeometryType | GeographyType
+            )
+        case Void():
+            return True
+        case Bucket():
+            return isinstance(source, _BUCKETED)
+        case Truncate():
+            return isinstance(source, IntType | LongType | DecimalType | StringType | BinaryType)
+        case Year() | Month() | Day():
+            return isinstance(source, DateType | TimestampType)
+        case Hour():
+            return isinstance(source, TimestampType)
+        case UnknownTransform():
+            return False
+
+
+def apply(transform: Transform, source: Type, value: Value | None) -> Value | None:
+    """Return the partition value of a `source` value; null for null.
+
+    Floors where it makes coarser: truncating -1 to 10s gives -10, and the hour before 1970 is hour
+    -1. Raises `Unsupported` for an unknown transform, and ValueError for one that `source` does not
+    have.
+
+    >>> apply(Truncate(10), IntType(), -1), apply(Month(), DateType(), -1)
+    (-10, -1)
+    """
+    if isinstance(transform, UnknownTransform):
+        raise Unsupported(f"partition transform {transform.text!r} is not known")
+    if not applies_to(transform, source):
+        raise ValueError(f"{transform} does not apply to {source}")
+    if value is None:
+        return None
+    match transform:
+        case Identity():
+            return value
+        case Bucket(buckets):
+            return (bucket_hash(source, value) & 0x7FFF_FFFF) % buckets
+        case Truncate(width):
+            return _truncated(value, width, source)
+        case Year():
+            return civil_time.civil_from_days(_days(value, source))[0] - 1970
+        case Month():
+            year, month, _ = civil_time.civil_from_days(_days(value, source))
+            return (year - 1970) * 12 + month - 1
+        case Day():
+            return _days(value, source)
+        case Hour():
+            assert isinstance(value, int)
+            return value // (civil_time.MICROS_PER_HOUR * _units_per_micro(source))
+        case Void():
+            return None
+        case _:
+            assert_never(transform)
+
+
+def _truncated(value: Value, width: int, source: Type) -> Value:
+    match value:
+        case int():
+            return value - value % width
+        case Decimal():
+            assert isinstance(source, DecimalType)
+            unscaled = unscaled_of(value, source.scale)
+            return decimal_of(unscaled - unscaled % width, source.scale)
+        case str() | bytes():
+            return value[:width]  # a Python string's items are code points, as the spec wants
+        case _:
+            raise ValueError(f"{value!r} cannot be truncated")
+
+
+def _days(value: Value, source: Type) -> int:
+    assert isinstance(value, int)
+    if isinstance(source, DateType):
+        return value
+    return value // (civil_time.MICROS_PER_DAY * _units_per_micro(source))
+
+
+def _units_per_micro(source: Type) -> int:
+    return 1000 if isinstance(source, TimestampType) and source.nanos else 1
