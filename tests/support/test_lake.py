@@ -476,7 +476,7 @@ def test_entries_may_be_dealt_out_over_manifests(tmp_path: Path) -> None:
 def test_a_table_of_pyiceberg_is_taken_over_whole(tmp_path: Path, catalog: SqlCatalog) -> None:
     theirs = catalog.create_table(
         "db.orders",
-        pa.schema({"id": pa.int64(), "name": pa.string()}),
+        pa.Table.from_pylist(ROWS).schema,
         properties={"format-version": "2"},
         location=f"file://{tmp_path}/warehouse/db/orders",
     )

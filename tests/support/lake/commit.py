@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from tests.support.lake.deletes import Delete, write_positions
 from tests.support.lake.files import (
     FileLayout,
     Rows,
-    rows_to_arrow,
     rows_to_plain,
     write_parquet,
     write_rows,
@@ -29,9 +29,7 @@ from tests.support.lake.manifests import (
 from tests.support.lake.partitions import apply, source_type
 from tests.support.lake.puffin import read_vector_blob, write_puffin
 from tests.support.lake.schemas import (
-    FILE_PATH_ID,
     LAST_UPDATED_SEQUENCE_NUMBER_ID,
-    POS_ID,
     ROW_ID,
     Json,
     field_ids,
@@ -56,7 +54,7 @@ _LINEAGE = [
 ]
 
 
-class Base(Protocol):
+class Table(Protocol):
     """What a commit needs to know of its table."""
 
     metadata: Json
@@ -64,6 +62,8 @@ class Base(Protocol):
     def local(self, location: str) -> Path: ...
     def new_location(self, name: str) -> str: ...
     def unpartitioned_spec_id(self) -> int: ...
+    def lines(self, snapshot_id: int | None) -> list[dict[str, Any]]: ...
+    def entries_of(self, line: Mapping[str, Any]) -> list[Entry]: ...
     def entries(self, snapshot_id: int | None) -> list[Entry]: ...
 
 
@@ -81,7 +81,7 @@ class Commit:
     Files are written at once, manifests when the commit is finished.
     """
 
-    def __init__(self, table: Base, snapshot_id: int, parent_id: int | None) -> None:
+    def __init__(self, table: Table, snapshot_id: int, parent_id: int | None) -> None:
         self.table = table
         self.snapshot_id = snapshot_id
         self.parent_id = parent_id
@@ -104,13 +104,13 @@ class Commit:
         stored_lineage: bool = False,
         name: str | None = None,
     ) -> tuple[WrittenFile, ...]:
-        """Write rows as one data file, or under a partitioned spec as one a partition, in order of
-        first row.
+        """Write rows as one data file, or under a partitioned spec as one for each partition.
 
-        With `partition` (value by partition field name; absent is null) the rows go into one file
-        under that tuple, whatever they hold. `schema_id` writes the file as an older writer would
-        have. `stored_lineage` stores `_row_id` and `_last_updated_sequence_number`, which rows then
-        carry as keys. `name` is the file's name below the table's location.
+        - `partition`: value by partition field name, absent is null: one file under that tuple,
+          whatever the rows hold
+        - `schema_id`: write the file as an older writer would have
+        - `stored_lineage`: store `_row_id` and `_last_updated_sequence_number`, keys of the rows
+        - `name`: the file's name below the table's location
         """
         schema = self._schema(schema_id)
         if stored_lineage:
@@ -192,21 +192,24 @@ class Commit:
         rows: Mapping[WrittenFile | str, Sequence[Mapping[str, Any]]] | None = None,
         delete_files: int = 1,
         per_file: bool = False,
+        reference: bool = True,
         sort: bool = True,
         path_type: pa.DataType | None = None,
         layout: FileLayout = PLAIN_LAYOUT,
         sequence_number: int | None = None,
     ) -> tuple[WrittenFile, ...]:
-        """Write position delete files, at least one a partition (the spec wants a delete file to be
-        in its data's).
+        """Write position delete files, one for each partition that the data files are in.
 
-        per_file: one for each data file, which it then references. delete_files: deal the positions
-        out to so many. sort: in order of path and position; else in the order given. rows: the
-        deleted rows' values, stored too. path_type: the Arrow type of `file_path`, `string` unless
-        given (`large_string`, a dictionary).
+        - `rows`: the deleted rows' values, stored too
+        - `delete_files`: deal the positions out to so many files
+        - `per_file`: one for each data file
+        - `reference`: say so in the manifest when a delete file is about one data file
+        - `sort`: in order of path and position; else as given
+        - `path_type`: the Arrow type of `file_path`, such as `large_string` or a dictionary
         """
         known = self._data_files()
-        groups: dict[Any, list[tuple[str, int, Mapping[str, Any] | None]]] = {}
+        row_schema = None if rows is None else self._schema(None)
+        groups: dict[Any, list[Delete]] = {}
         for file, numbers in positions.items():
             location = _location(file)
             target = known[location]
@@ -220,60 +223,27 @@ class Commit:
             if sort:
                 deletes.sort(key=lambda d: d[:2])
             for part in range(min(delete_files, max(len(deletes), 1))):
+                dealt = deletes[part::delete_files]
+                target = known[dealt[0][0]]
                 written.append(
-                    self._write_positions(
-                        known,
-                        deletes[part::delete_files],
-                        rows is not None,
-                        path_type,
-                        layout,
-                    )
+                    self._write_positions(target, dealt, row_schema, path_type, layout, reference)
                 )
         self.added += [Added(f, sequence_number) for f in written]
         return tuple(written)
 
     def _write_positions(
         self,
-        known: Mapping[str, WrittenFile],
-        deletes: Sequence[tuple[str, int, Mapping[str, Any] | None]],
-        with_rows: bool,
+        target: WrittenFile,
+        deletes: Sequence[Delete],
+        row_schema: Json | None,
         path_type: pa.DataType | None,
         layout: FileLayout,
+        reference: bool,
     ) -> WrittenFile:
-        fields: list[Json] = [
-            {
-                "id": FILE_PATH_ID,
-                "name": "file_path",
-                "required": True,
-                "type": "string",
-            },
-            {"id": POS_ID, "name": "pos", "required": True, "type": "long"},
-        ]
-        if with_rows:
-            struct = {"type": "struct", "fields": self._schema(None)["fields"]}
-            fields.append({"id": 2147483544, "name": "row", "required": True, "type": struct})
-        schema = {"type": "struct", "fields": fields}
-        rows: Rows = [{"file_path": path, "pos": n, "row": row} for path, n, row in deletes]
         location = self._data_location(layout.format, None, "deletes")
         path = self.table.local(location)
-        if path_type is None:
-            # bounds of whole paths, so that a planner can tell which data files are meant
-            whole = (
-                replace(layout, metrics="truncate(100000)") if layout.metrics == "full" else layout
-            )
-            count, metrics, offsets = write_rows(path, schema, rows, whole)
-        else:
-            table = rows_to_arrow(schema, rows)
-            column = table["file_path"].cast(path_type)
-            first = table.schema.field(0).with_type(path_type)
-            count, metrics, offsets = write_parquet(
-                path,
-                table.set_column(0, first, column),
-                {"fields": [fields[1]]},
-                layout,
-            )
+        count, metrics, offsets = write_positions(path, deletes, row_schema, path_type, layout)
         paths = {d[0] for d in deletes}
-        target = known[deletes[0][0]]
         return WrittenFile(
             location,
             POSITION_DELETES,
@@ -284,7 +254,7 @@ class Commit:
             target.partition,
             metrics,
             offsets,
-            referenced_data_file=paths.pop() if len(paths) == 1 else None,
+            referenced_data_file=paths.pop() if reference and len(paths) == 1 else None,
         )
 
     def delete_equal(

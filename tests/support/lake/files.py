@@ -38,10 +38,11 @@ Rows = Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
 class FileLayout:
     """How a file is written.
 
-    format: parquet, avro or orc. field_ids: whether the file stores them (never in ORC, which
-    pyarrow writes without attributes). metrics: `full`, `counts`, `none`, or `truncate(n)` with n
-    characters a bound; full truncates at 16. omit: top-level columns that the file leaves out.
-    parquet: more arguments of `pyarrow.parquet.write_table`.
+    - `format`: parquet, avro or orc
+    - `field_ids`: whether the file stores them (ORC never does: pyarrow writes no attributes)
+    - `metrics`: `none`, `counts`, `truncate(n)` with n characters a bound, or `full`, which has 16
+    - `omit`: top-level columns that the file leaves out
+    - `parquet`: more arguments of `pyarrow.parquet.write_table`
     """
 
     format: str = "parquet"

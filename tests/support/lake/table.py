@@ -15,31 +15,34 @@ import copy
 import gzip
 import json
 import random
-import re
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.support.lake import schemas
-from tests.support.lake.commit import Commit, Positions, vector_key
+from tests.support.lake.commit import Commit, Positions
 from tests.support.lake.files import Rows
 from tests.support.lake.manifests import (
     DATA,
-    DELETED,
-    EXISTING,
     Entry,
     Spec,
     WrittenFile,
-    line_of,
-    manifest_bytes,
-    manifest_list_bytes,
     read_manifest,
     read_manifest_list,
 )
-from tests.support.lake.partitions import spec_fields
+from tests.support.lake.metadata import (
+    add_schema,
+    add_spec,
+    current_metadata,
+    current_schema,
+    first_metadata,
+    point,
+    version_of,
+    with_v1_forms,
+)
 from tests.support.lake.schemas import Json
+from tests.support.lake.snapshot import SnapshotFiles, summary_of
 
 FIRST_MS = 1735689600000  # 2025-01-01T00:00:00Z
 TICK_MS = 60_000
@@ -80,42 +83,19 @@ class TableWriter:
     ) -> TableWriter:
         """Write a table without snapshots.
 
-        schema: Appendix C's JSON, as `schema(...)` makes it. spec: partition fields as JSON or
-        `(column, transform)`. location: what metadata says of where the table is; `file://` and the
-        directory unless given. clock: gives the time in ms since the epoch; unless given each
-        change comes a minute after the last.
+        - `schema`: Appendix C's JSON, as `schema(...)` makes it
+        - `spec`: partition fields as JSON, or `(column, transform)`
+        - `location`: where metadata says that the table is, the directory if not given
+        - `identifier`: names of the identifier fields
+        - `clock`: gives the time in ms since the epoch; without it each change comes a minute later
         """
         directory = Path(directory).absolute()
         location = location or f"file://{directory}"
         schema = {"type": "struct", "schema-id": 0, "fields": schema["fields"]}
         if identifier:
             schema["identifier-field-ids"] = schemas.field_ids(schema, identifier)
-        fields = spec_fields(schema, spec)
-        metadata: Json = {
-            "format-version": format_version,
-            "table-uuid": str(uuid.uuid5(uuid.NAMESPACE_URL, location)),
-            "location": location,
-            "last-sequence-number": 0,
-            "last-updated-ms": clock() if clock else FIRST_MS,
-            "last-column-id": schemas.highest_id(schema),
-            "schemas": [schema],
-            "current-schema-id": 0,
-            "partition-specs": [{"spec-id": 0, "fields": fields}],
-            "default-spec-id": 0,
-            "last-partition-id": max((f["field-id"] for f in fields), default=999),
-            "properties": dict(properties or {}),
-            "current-snapshot-id": -1,
-            "snapshots": [],
-            "snapshot-log": [],
-            "metadata-log": [],
-            "sort-orders": [{"order-id": 0, "fields": []}],
-            "default-sort-order-id": 0,
-        }
-        if format_version >= 2:
-            metadata["refs"] = {}
-        if format_version >= 3:
-            metadata["next-row-id"] = 0
-            metadata["current-snapshot-id"] = None
+        now = clock() if clock else FIRST_MS
+        metadata = first_metadata(format_version, location, schema, spec, properties or {}, now)
         (directory / "metadata").mkdir(parents=True)
         table = cls(directory, metadata, 0, clock)
         table._write_metadata()
@@ -128,7 +108,7 @@ class TableWriter:
         path = current_metadata(directory)
         raw = path.read_bytes()
         text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        table = cls(directory, json.loads(text), _version_of(path), clock)
+        table = cls(directory, json.loads(text), version_of(path), clock)
         return table
 
     # --- looking ----------------------------------------------------------------------------------
@@ -160,11 +140,7 @@ class TableWriter:
 
     @property
     def schema(self) -> Json:
-        return next(
-            s
-            for s in self.metadata["schemas"]
-            if s["schema-id"] == self.metadata["current-schema-id"]
-        )
+        return current_schema(self.metadata)
 
     def snapshot(self, snapshot_id: int | None = None) -> Json:
         """Return a snapshot's JSON, the current one's unless named."""
@@ -189,9 +165,9 @@ class TableWriter:
 
     def entries(self, snapshot_id: int | None) -> list[Entry]:
         """Return the live entries of a snapshot, after inheritance; nothing for no snapshot."""
-        return [e for line in self.lines(snapshot_id) for e in self._entries_of(line) if e.is_live]
+        return [e for line in self.lines(snapshot_id) for e in self.entries_of(line) if e.is_live]
 
-    def _entries_of(self, line: Mapping[str, Any]) -> list[Entry]:
+    def entries_of(self, line: Mapping[str, Any]) -> list[Entry]:
         spec = Spec.of(self.metadata, line["partition_spec_id"])
         return read_manifest(self.local(line["manifest_path"]).read_bytes(), line, spec)
 
@@ -251,12 +227,12 @@ class TableWriter:
         summary: Mapping[str, str] | None = None,
         inline_manifests: bool = False,
     ) -> Iterator[Commit]:
-        """Make one snapshot of what the block does; nothing is written to the table's metadata if
-        it fails.
+        """Make one snapshot of what the block does; if it fails, the table stays as it was.
 
-        branch: None stages the snapshot, so that no ref leads to it; a branch that isn't there
-        starts at the current snapshot. operation: derived from the changes unless given.
-        inline_manifests: v1 without a manifest list.
+        - `branch`: None stages the snapshot, so that no ref leads to it; a branch that isn't there
+          starts at the current snapshot
+        - `operation`: follows from the changes unless given
+        - `inline_manifests`: v1 without a manifest list
         """
         commit = Commit(self, snapshot_id or self._new_snapshot_id(), self._branch_head(branch))
         yield commit
@@ -272,140 +248,42 @@ class TableWriter:
         inline_manifests: bool,
     ) -> None:
         metadata = copy.deepcopy(self.metadata)
-        sequence_number = (
-            metadata.get("last-sequence-number", 0) + 1 if self.format_version >= 2 else 0
-        )
-        lines = self._new_lines(commit, sequence_number) + self._kept_lines(commit, sequence_number)
-        now = timestamp_ms if timestamp_ms is not None else self._now()
+        now = self._now() if timestamp_ms is None else timestamp_ms
         snapshot: Json = {"snapshot-id": commit.snapshot_id}
         if commit.parent_id is not None:
             snapshot["parent-snapshot-id"] = commit.parent_id
+        sequence_number = 0
         if self.format_version >= 2:
+            sequence_number = metadata.get("last-sequence-number", 0) + 1
             snapshot["sequence-number"] = sequence_number
             metadata["last-sequence-number"] = sequence_number
         snapshot["timestamp-ms"] = now
-        snapshot["summary"] = {**_summary(commit, operation), **summary}
+        snapshot["summary"] = {**summary_of(commit, operation), **summary}
+        files = SnapshotFiles(
+            self, commit, sequence_number, self.manifest_codec, self.entries_per_manifest
+        )
+        files.write_manifests()
         if self.format_version >= 3:
             first_row_id = metadata.get("next-row-id", 0)
+            metadata["next-row-id"] = files.assign_row_ids(first_row_id)
             snapshot["first-row-id"] = first_row_id
-            next_row_id = _assign_row_ids(lines, first_row_id)
-            snapshot["added-rows"] = next_row_id - first_row_id
-            metadata["next-row-id"] = next_row_id
+            snapshot["added-rows"] = metadata["next-row-id"] - first_row_id
         if inline_manifests:
-            snapshot["manifests"] = [line["manifest_path"] for line in lines]
+            snapshot["manifests"] = [line["manifest_path"] for line in files.lines]
         else:
-            location = self.new_location(f"metadata/snap-{commit.snapshot_id}-1.avro")
-            info = {
-                "snapshot-id": str(commit.snapshot_id),
-                "parent-snapshot-id": str(commit.parent_id or "null"),
-                "sequence-number": str(sequence_number),
-                "format-version": str(self.format_version),
-            }
-            raw = manifest_list_bytes(self.format_version, lines, info, self.manifest_codec)
-            self.local(location).write_bytes(raw)
-            snapshot["manifest-list"] = location
+            snapshot["manifest-list"] = files.write_list()
         snapshot["schema-id"] = metadata["current-schema-id"]
         metadata.setdefault("snapshots", []).append(snapshot)
         if branch is not None:
-            _point(metadata, branch, "branch", commit.snapshot_id, now)
+            point(metadata, branch, "branch", commit.snapshot_id, now)
         self._write(metadata, now)
-
-    def _new_lines(self, commit: Commit, sequence_number: int) -> list[dict[str, Any]]:
-        groups: dict[tuple[int, int], list[Entry]] = {}
-        for added in commit.added:
-            key = (min(added.file.content, 1), added.file.spec_id)
-            groups.setdefault(key, []).append(
-                Entry(
-                    added.file,
-                    snapshot_id=commit.snapshot_id,
-                    sequence_number=added.sequence_number,
-                )
-            )
-        lines = []
-        for (content, spec_id), entries in groups.items():
-            size = self.entries_per_manifest or len(entries)
-            for at in range(0, len(entries), size):
-                part = entries[at : at + size]
-                lines.append(self._write_manifest(commit, content, spec_id, part, sequence_number))
-        return lines
-
-    def _kept_lines(self, commit: Commit, sequence_number: int) -> list[dict[str, Any]]:
-        lines = []
-        touched = commit.removed | commit.rewritten
-        missing = set(touched)
-        for line in self.lines(commit.parent_id):
-            if not touched:
-                lines.append(line)
-                continue
-            entries = [e for e in self._entries_of(line) if e.is_live]
-            names = {vector_key(e.file) for e in entries}
-            if not names & touched:
-                lines.append(line)
-                continue
-            missing -= names
-            kept = [
-                Entry(
-                    e.file,
-                    DELETED if vector_key(e.file) in commit.removed else EXISTING,
-                    commit.snapshot_id if vector_key(e.file) in commit.removed else e.snapshot_id,
-                    e.sequence_number,
-                    e.file_sequence_number,
-                    e.first_row_id,
-                )
-                for e in entries
-            ]
-            new = self._write_manifest(
-                commit,
-                line["content"],
-                line["partition_spec_id"],
-                kept,
-                sequence_number,
-            )
-            # what it holds has its row ids already
-            lines.append({**new, "first_row_id": line.get("first_row_id")})
-        if missing:
-            raise KeyError(f"no live file {', '.join(sorted(missing))}")
-        return lines
-
-    def _write_manifest(
-        self,
-        commit: Commit,
-        content: int,
-        spec_id: int,
-        entries: Sequence[Entry],
-        sequence_number: int,
-    ) -> dict[str, Any]:
-        spec = Spec.of(self.metadata, spec_id)
-        raw = manifest_bytes(
-            self.format_version,
-            self.schema,
-            spec,
-            entries,
-            "deletes" if content else "data",
-            self.manifest_codec,
-        )
-        number = len(list((self.directory / "metadata").glob(f"{commit.snapshot_id:016x}-m*.avro")))
-        location = self.new_location(f"metadata/{commit.snapshot_id:016x}-m{number}.avro")
-        self.local(location).write_bytes(raw)
-        return line_of(
-            location,
-            len(raw),
-            content,
-            spec,
-            entries,
-            commit.snapshot_id,
-            sequence_number,
-        )
 
     # --- changing everything else -----------------------------------------------------------------
 
     def evolve_schema(self, schema: Json) -> int:
         """Make `schema` the current one; return its id. Ids of its fields are taken as they are."""
         metadata = copy.deepcopy(self.metadata)
-        schema_id = max(int(s["schema-id"]) for s in metadata["schemas"]) + 1
-        metadata["schemas"].append({**schema, "type": "struct", "schema-id": schema_id})
-        metadata["current-schema-id"] = schema_id
-        metadata["last-column-id"] = max(metadata["last-column-id"], schemas.highest_id(schema))
+        schema_id = add_schema(metadata, schema)
         self._write(metadata)
         return schema_id
 
@@ -430,22 +308,7 @@ class TableWriter:
         and transform.
         """
         metadata = copy.deepcopy(self.metadata)
-        known = {
-            (f.get("source-id"), f["transform"]): f["field-id"]
-            for s in metadata["partition-specs"]
-            for f in s["fields"]
-        }
-        new: list[Json] = []
-        for given in fields:
-            next_id = metadata["last-partition-id"] + 1
-            (field,) = spec_fields(self.schema, [given], next_id)
-            if not isinstance(given, dict):
-                earlier = known.get((field["source-id"], field["transform"]))
-                field["field-id"] = next_id if earlier is None else earlier
-            metadata["last-partition-id"] = max(metadata["last-partition-id"], field["field-id"])
-            new.append(field)
-        spec_id = max(int(s["spec-id"]) for s in metadata["partition-specs"]) + 1
-        metadata["partition-specs"].append({"spec-id": spec_id, "fields": new})
+        spec_id = add_spec(metadata, fields)
         metadata["default-spec-id"] = spec_id
         self._write(metadata)
         return spec_id
@@ -456,8 +319,7 @@ class TableWriter:
             if not spec["fields"]:
                 return int(spec["spec-id"])
         metadata = copy.deepcopy(self.metadata)
-        spec_id = max(int(s["spec-id"]) for s in metadata["partition-specs"]) + 1
-        metadata["partition-specs"].append({"spec-id": spec_id, "fields": []})
+        spec_id = add_spec(metadata, [])
         self._write(metadata)
         return spec_id
 
@@ -471,7 +333,7 @@ class TableWriter:
     def _set_ref(self, name: str, kind: str, snapshot_id: int | None) -> None:
         metadata = copy.deepcopy(self.metadata)
         now = self._now()
-        _point(
+        point(
             metadata,
             name,
             kind,
@@ -535,73 +397,10 @@ class TableWriter:
         self.version += 1
         metadata = self.metadata
         if self.format_version == 1:
-            spec = next(
-                s
-                for s in metadata["partition-specs"]
-                if s["spec-id"] == metadata["default-spec-id"]
-            )
-            metadata = {
-                **metadata,
-                "schema": self.schema,
-                "partition-spec": spec["fields"],
-            }
-            del metadata["last-sequence-number"]
+            metadata = with_v1_forms(metadata)
         raw = json.dumps(metadata, indent=2).encode()
         if "gz" in self.metadata_suffix:
             raw = gzip.compress(raw, mtime=0)
         path = self.directory / "metadata" / f"v{self.version}{self.metadata_suffix}"
         path.write_bytes(raw)
         (self.directory / "metadata" / "version-hint.text").write_text(str(self.version))
-
-
-def current_metadata(directory: Path) -> Path:
-    """Return the metadata file that the version hint names, else that of the highest version."""
-    folder = directory / "metadata"
-    hint = folder / "version-hint.text"
-    files = [p for p in folder.iterdir() if re.search(r"\.metadata\.json(\.gz)?$", p.name)]
-    if hint.exists():
-        wanted = int(hint.read_text())
-        files = [p for p in files if _version_of(p) == wanted]
-    return max(files, key=lambda p: (_version_of(p), p.name))
-
-
-def _version_of(path: Path) -> int:
-    match = re.match(r"v?(\d+)", path.name)
-    assert match is not None, f"{path.name} is no metadata file's name"
-    return int(match[1])
-
-
-def _summary(commit: Commit, operation: str | None) -> dict[str, str]:
-    data = [a.file for a in commit.added if a.file.content == DATA]
-    deletes = [a.file for a in commit.added if a.file.content != DATA]
-    if operation is None:
-        if not deletes and not commit.removed:
-            operation = "append"
-        else:
-            operation = "overwrite" if data else "delete"
-    counts = {
-        "added-data-files": len(data),
-        "added-records": sum(f.record_count for f in data),
-        "added-delete-files": len(deletes),
-    }
-    return {"operation": operation, **{k: str(v) for k, v in counts.items() if v}}
-
-
-def _assign_row_ids(lines: Sequence[dict[str, Any]], first_row_id: int) -> int:
-    """Give each data manifest without a first row id the next ones; return the first free one."""
-    for line in lines:
-        if line["content"] == DATA and line.get("first_row_id") is None:
-            line["first_row_id"] = first_row_id
-            first_row_id += (line["added_rows_count"] or 0) + (line["existing_rows_count"] or 0)
-    return first_row_id
-
-
-def _point(metadata: Json, name: str, kind: str, snapshot_id: int, now: int) -> None:
-    if name == "main":
-        metadata["current-snapshot-id"] = snapshot_id
-        log = metadata.setdefault("snapshot-log", [])
-        log.append({"timestamp-ms": now, "snapshot-id": snapshot_id})
-        if metadata["format-version"] == 1:
-            return
-    old = metadata.setdefault("refs", {}).get(name, {})
-    metadata["refs"][name] = {**old, "snapshot-id": snapshot_id, "type": kind}
