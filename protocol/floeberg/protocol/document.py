@@ -71,12 +71,16 @@ def _text_map(raw: Json) -> Json:
     }
 
 
-def _empty_for_null(raw: Json) -> Json:
+def _list_for_null(raw: Json) -> Json:
     return () if raw is None else raw
+
+
+def _map_for_null(raw: Json) -> Json:
+    return {} if raw is None else raw
 
 
 TextMap = Annotated[dict[str, str], BeforeValidator(_text_map)]
 """A map of strings; null reads as empty."""
 
-NullIsEmpty = BeforeValidator(_empty_for_null)
-"""For lists and maps that some writers give as null."""
+NullIsEmptyList = BeforeValidator(_list_for_null)
+NullIsEmptyMap = BeforeValidator(_map_for_null)

@@ -10,13 +10,14 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationError
 
-from floeberg.protocol.document import Document, NullIsEmpty, TextMap
+from floeberg.protocol.document import Document, NullIsEmptyList, NullIsEmptyMap, TextMap
 from floeberg.protocol.encryption import EncryptionKey
 from floeberg.protocol.errors import (
     CorruptMetadata,
     NoSnapshotAsOf,
     UnknownRef,
     UnknownSnapshot,
+    Unsupported,
 )
 from floeberg.protocol.metadata_forms import (
     check_version,
@@ -54,7 +55,7 @@ def _sort_order(raw: Json) -> SortOrder:
 
 
 T = TypeVar("T")
-_List = Annotated[tuple[T, ...], NullIsEmpty]
+_List = Annotated[tuple[T, ...], NullIsEmptyList]
 
 
 class TableMetadata(Document):
@@ -85,7 +86,7 @@ class TableMetadata(Document):
     metadata_log: _List[MetadataLogEntry] = ()
     sort_orders: tuple[Annotated[SortOrder, PlainValidator(_sort_order)], ...] = (UNSORTED,)
     default_sort_order_id: int = 0
-    refs: Annotated[dict[str, SnapshotRef], NullIsEmpty] = Field(default_factory=dict)
+    refs: Annotated[dict[str, SnapshotRef], NullIsEmptyMap] = Field(default_factory=dict)
     statistics: _List[StatisticsFile] = ()
     partition_statistics: _List[PartitionStatisticsFile] = ()
     next_row_id: int | None = None
@@ -111,6 +112,8 @@ class TableMetadata(Document):
             raise CorruptMetadata(f"{where}: {_explain(exc)}") from exc
         except CorruptMetadata as exc:
             raise CorruptMetadata(f"{where}: {exc}") from exc
+        except Unsupported as exc:
+            raise Unsupported(f"{where}: {exc}") from exc
         except RecursionError as exc:
             raise CorruptMetadata(f"{where}: a schema is nested too deeply") from exc
         metadata._check(where)

@@ -54,6 +54,8 @@ def check_version(raw: JsonObject, where: str) -> None:
 
 def current_form(raw: JsonObject, where: str) -> JsonObject:
     """Return `raw` with the lists that v2 requires, made from what an older writer put there."""
+    for key in ("schemas", "partition-specs", "sort-orders"):
+        _check_objects(raw, key, where)
     out = dict(raw)
     schema, fields = out.pop("schema", None), out.pop("partition-spec", None)
     if not out.get("schemas"):
@@ -92,7 +94,16 @@ def with_v1_forms(out: JsonObject) -> JsonObject:
     return {**out, "schema": current, "partition-spec": spec["fields"]}
 
 
+def _check_objects(raw: JsonObject, key: str, where: str) -> None:
+    found = raw.get(key)
+    if found is None:
+        return
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise CorruptMetadata(f"{where}: {key!r} is not a list of objects")
+
+
 def _id(raw: Json, key: str) -> int:
+    """Return an id that is 0 where an old writer gave none; wrong kinds are reported later."""
     value = raw.get(key, 0) if isinstance(raw, dict) else 0
     return value if isinstance(value, int) else 0
 
@@ -101,6 +112,8 @@ def _last_partition_id(specs: Json) -> int:
     last = FIRST_PARTITION_FIELD_ID - 1
     for spec in specs:
         # v1 gave no ids: a spec's fields count from 1000
-        for i, field in enumerate(spec["fields"]):
-            last = max(last, field.get("field-id", FIRST_PARTITION_FIELD_ID + i))
+        fields = spec.get("fields")
+        for i, field in enumerate(fields if isinstance(fields, list) else ()):
+            given = _id(field, "field-id")
+            last = max(last, given or FIRST_PARTITION_FIELD_ID + i)
     return last

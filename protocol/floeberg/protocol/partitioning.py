@@ -5,15 +5,25 @@ Spec: "Partitioning", Appendix C, "Partition Specs".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from floeberg.protocol.errors import CorruptMetadata
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.transforms import Transform, Void, parse_transform, result_type
-from floeberg.protocol.types import Json, NestedField, StructType, Type, UnknownType
+from floeberg.protocol.types import (
+    Json,
+    NestedField,
+    StructType,
+    Type,
+    UnknownType,
+    parse_id,
+    unknown_keys,
+)
 
 FIRST_PARTITION_FIELD_ID = 1000
+_SPEC_KEYS = frozenset({"spec-id", "fields"})
+_FIELD_KEYS = frozenset({"source-id", "source-ids", "field-id", "name", "transform"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,7 @@ class PartitionField:
     field_id: int
     name: str
     transform: Transform
+    extra: Json = field(default=None, compare=False, repr=False)
 
     @property
     def source_id(self) -> int:
@@ -35,6 +46,7 @@ class PartitionField:
 class PartitionSpec:
     spec_id: int
     fields: tuple[PartitionField, ...]
+    extra: Json = field(default=None, compare=False, repr=False)
 
     @classmethod
     def from_json(cls, raw: Json, where: str = "partition spec") -> PartitionSpec:
@@ -50,20 +62,23 @@ class PartitionSpec:
                 sources = item.get("source-ids") or [item["source-id"]]
                 fields.append(
                     PartitionField(
-                        tuple(int(s) for s in sources),
-                        int(item.get("field-id", FIRST_PARTITION_FIELD_ID + i)),
+                        tuple(parse_id(s, where) for s in sources),
+                        parse_id(item.get("field-id", FIRST_PARTITION_FIELD_ID + i), where),
                         str(item["name"]),
                         parse_transform(str(item["transform"])),
+                        unknown_keys(item, _FIELD_KEYS),
                     )
                 )
             except (KeyError, TypeError, ValueError, AttributeError) as exc:
                 raise CorruptMetadata(
                     f"{where}: partition field {i} is malformed: {item!r}"
                 ) from exc
-        return cls(int(raw.get("spec-id", 0)), tuple(fields))
+        spec_id = parse_id(raw.get("spec-id", 0), where)
+        return cls(spec_id, tuple(fields), unknown_keys(raw, _SPEC_KEYS))
 
     def to_json(self) -> Json:
-        return {"spec-id": self.spec_id, "fields": [field_to_json(f) for f in self.fields]}
+        fields = [field_to_json(f) for f in self.fields]
+        return {"spec-id": self.spec_id, "fields": fields, **(self.extra or {})}
 
     @property
     def is_unpartitioned(self) -> bool:
@@ -106,7 +121,13 @@ def field_to_json(f: PartitionField) -> Json:
         if len(f.source_ids) == 1
         else {"source-ids": list(f.source_ids)}
     )
-    return {**sources, "field-id": f.field_id, "name": f.name, "transform": str(f.transform)}
+    return {
+        **sources,
+        "field-id": f.field_id,
+        "name": f.name,
+        "transform": str(f.transform),
+        **(f.extra or {}),
+    }
 
 
 UNPARTITIONED = PartitionSpec(0, ())

@@ -18,10 +18,23 @@ from floeberg.protocol.types import (
     StructType,
     Type,
     children,
+    parse_id,
     parse_type,
     type_to_json,
+    unknown_keys,
     walk,
 )
+
+
+def _parse_ids(raw: Json, where: str) -> tuple[int, ...]:
+    if raw is None:
+        return ()
+    if not isinstance(raw, list):
+        raise CorruptMetadata(f"{where}: identifier-field-ids {raw!r} is not a list")
+    return tuple(parse_id(i, where) for i in raw)
+
+
+_KEYS = frozenset({"type", "schema-id", "identifier-field-ids", "fields"})
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,7 @@ class Schema:
     fields: tuple[NestedField, ...]
     schema_id: int = 0
     identifier_field_ids: tuple[int, ...] = field(default=())
+    extra: Json = field(default=None, compare=False, repr=False)
 
     @classmethod
     def from_json(cls, raw: Json, where: str = "schema") -> Schema:
@@ -47,10 +61,11 @@ class Schema:
         assert isinstance(struct, StructType)
         schema = cls(
             struct.fields,
-            int(raw.get("schema-id", 0)),
-            tuple(raw.get("identifier-field-ids") or ()),
+            parse_id(raw.get("schema-id", 0), where),
+            _parse_ids(raw.get("identifier-field-ids"), where),
+            unknown_keys(raw, _KEYS),
         )
-        schema._check_ids(where)
+        schema.check_ids(where)
         return schema
 
     def to_json(self) -> Json:
@@ -58,12 +73,13 @@ class Schema:
         out["schema-id"] = self.schema_id
         if self.identifier_field_ids:
             out["identifier-field-ids"] = list(self.identifier_field_ids)
-        return out
+        return out | (self.extra or {})
 
     def as_struct(self) -> StructType:
         return StructType(self.fields)
 
-    def _check_ids(self, where: str) -> None:
+    def check_ids(self, where: str) -> None:
+        """Raise `CorruptMetadata` for a field id used twice."""
         seen: set[int] = set()
         for f in walk(self.as_struct()):
             if f.field_id in seen:
@@ -141,7 +157,8 @@ class Schema:
             if found:
                 field_id = self._by_name[found[0]]
         if field_id is None:
-            raise UnknownColumn(name, self.names)
+            below = (n for n in self._by_name if n not in self.names)
+            raise UnknownColumn(name, (*self.names, *below))
         return self._by_id[field_id]
 
     @property

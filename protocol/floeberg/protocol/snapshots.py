@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from floeberg.protocol.document import Document, NullIsEmpty, TextMap
+from floeberg.protocol.document import Document, NullIsEmptyList, TextMap
 from floeberg.protocol.types import Json
 
 MAIN_BRANCH = "main"
@@ -30,7 +30,7 @@ class Snapshot(Document):
     sequence_number: int = 0
     timestamp_ms: int
     manifest_list: str | None = None
-    manifests: Annotated[tuple[str, ...], NullIsEmpty] = ()
+    manifests: Annotated[tuple[str, ...], NullIsEmptyList] = ()
     summary: TextMap = Field(default_factory=dict)
     schema_id: int | None = None
     first_row_id: int | None = None

@@ -5,12 +5,15 @@ Spec: "Sorting", Appendix C, "Sort Orders".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from floeberg.protocol.errors import CorruptMetadata
 from floeberg.protocol.transforms import Transform, parse_transform
-from floeberg.protocol.types import Json
+from floeberg.protocol.types import Json, parse_id, unknown_keys
+
+_ORDER_KEYS = frozenset({"order-id", "fields"})
+_FIELD_KEYS = frozenset({"transform", "source-id", "source-ids", "direction", "null-order"})
 
 
 class SortDirection(StrEnum):
@@ -31,6 +34,7 @@ class SortField:
     transform: Transform
     direction: SortDirection
     null_order: NullOrder
+    extra: Json = field(default=None, compare=False, repr=False)
 
     @property
     def source_id(self) -> int:
@@ -47,6 +51,7 @@ class SortField:
             **sources,
             "direction": str(self.direction),
             "null-order": str(self.null_order),
+            **(self.extra or {}),
         }
 
 
@@ -56,6 +61,7 @@ class SortOrder:
 
     order_id: int
     fields: tuple[SortField, ...]
+    extra: Json = field(default=None, compare=False, repr=False)
 
     @classmethod
     def from_json(cls, raw: Json, where: str = "sort order") -> SortOrder:
@@ -63,25 +69,31 @@ class SortOrder:
         if not isinstance(raw, dict) or not isinstance(raw.get("fields"), list):
             raise CorruptMetadata(f"{where}: a sort order is an object with 'fields'")
         try:
-            return cls(int(raw["order-id"]), tuple(_parse_field(f) for f in raw["fields"]))
+            return cls(
+                parse_id(raw["order-id"], where),
+                tuple(_parse_field(f, where) for f in raw["fields"]),
+                unknown_keys(raw, _ORDER_KEYS),
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise CorruptMetadata(f"{where}: the sort order {raw!r} is malformed") from exc
 
     def to_json(self) -> Json:
-        return {"order-id": self.order_id, "fields": [f.to_json() for f in self.fields]}
+        fields = [f.to_json() for f in self.fields]
+        return {"order-id": self.order_id, "fields": fields, **(self.extra or {})}
 
     @property
     def is_unsorted(self) -> bool:
         return not self.fields
 
 
-def _parse_field(raw: Json) -> SortField:
+def _parse_field(raw: Json, where: str) -> SortField:
     sources = raw.get("source-ids") or [raw["source-id"]]
     return SortField(
-        tuple(int(s) for s in sources),
+        tuple(parse_id(s, where) for s in sources),
         parse_transform(str(raw["transform"])),
         SortDirection(raw["direction"].lower()),
         NullOrder(raw["null-order"].lower()),
+        unknown_keys(raw, _FIELD_KEYS),
     )
 
 

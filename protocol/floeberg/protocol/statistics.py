@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from floeberg.protocol.document import Document, NullIsEmpty, TextMap
+from floeberg.protocol.document import Document, NullIsEmptyList, TextMap
 
 
 class BlobMetadata(Document):
@@ -30,7 +30,7 @@ class StatisticsFile(Document):
     file_size_in_bytes: int
     file_footer_size_in_bytes: int
     key_metadata: str | None = Field(default=None, repr=False)
-    blob_metadata: Annotated[tuple[BlobMetadata, ...], NullIsEmpty] = ()
+    blob_metadata: Annotated[tuple[BlobMetadata, ...], NullIsEmptyList] = ()
 
 
 class PartitionStatisticsFile(Document):

@@ -8,8 +8,8 @@ Appendix C, "Schemas".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -29,7 +29,7 @@ geography, variant: bytes.
 
 DEFAULT_CRS = "OGC:CRS84"
 DEFAULT_EDGES = "spherical"
-_EDGES = frozenset({"spherical", "vincenty", "thomas", "andoyer", "karney"})
+EDGES = frozenset({"spherical", "vincenty", "thomas", "andoyer", "karney"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class NestedField:
 
     The defaults are kept as Appendix D's JSON, so that a schema travels unchanged;
     `floeberg.protocol.values.from_json` gives their value. `None` is both "no default" and "default
-    null", which the spec makes the same.
+    null", which the spec makes the same. `extra` holds the keys that a later writer put there.
     """
 
     field_id: int
@@ -179,6 +179,7 @@ class NestedField:
     doc: str | None = None
     initial_default: Json = None
     write_default: Json = None
+    extra: Json = field(default=None, compare=False, repr=False)
 
     def __hash__(self) -> int:  # defaults may be lists or dicts
         return hash((self.field_id, self.name, self.type, self.required))
@@ -209,6 +210,7 @@ class ListType:
     element_id: int
     element: Type
     element_required: bool = False
+    extra: Json = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"list<{self.element}>"
@@ -223,6 +225,7 @@ class MapType:
     value_id: int
     value: Type
     value_required: bool = False
+    extra: Json = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"map<{self.key}, {self.value}>"
@@ -304,9 +307,9 @@ def children(type_: Type) -> tuple[NestedField, ...]:
 
 def walk(type_: Type) -> Iterator[NestedField]:
     """Yield every field below `type_`, parents before their children, in schema order."""
-    for field in children(type_):
-        yield field
-        yield from walk(field.type)
+    for child in children(type_):
+        yield child
+        yield from walk(child.type)
 
 
 def parse_type(raw: Json, where: str = "type") -> Type:
@@ -325,22 +328,27 @@ def parse_type(raw: Json, where: str = "type") -> Type:
     try:
         match raw.get("type"):
             case "struct":
+                fields = raw["fields"]
+                if not isinstance(fields, list):
+                    raise CorruptMetadata(f"{where}: the fields of a struct are a list")
                 return StructType(
-                    tuple(parse_field(f, f"{where} field {i}") for i, f in enumerate(raw["fields"]))
+                    tuple(parse_field(f, f"{where} field {i}") for i, f in enumerate(fields))
                 )
             case "list":
                 return ListType(
-                    _int(raw["element-id"], where),
+                    parse_id(raw["element-id"], where),
                     parse_type(raw["element"], f"{where} element"),
-                    bool(raw.get("element-required", False)),
+                    _flag(raw, "element-required", where),
+                    unknown_keys(raw, _LIST_KEYS),
                 )
             case "map":
                 return MapType(
-                    _int(raw["key-id"], where),
+                    parse_id(raw["key-id"], where),
                     parse_type(raw["key"], f"{where} key"),
-                    _int(raw["value-id"], where),
+                    parse_id(raw["value-id"], where),
                     parse_type(raw["value"], f"{where} value"),
-                    bool(raw.get("value-required", False)),
+                    _flag(raw, "value-required", where),
+                    unknown_keys(raw, _MAP_KEYS),
                 )
             case other:
                 raise Unsupported(f"{where}: type {other!r} is not one of Iceberg v1 to v3")
@@ -353,24 +361,47 @@ def parse_field(raw: Json, where: str = "field") -> NestedField:
     if not isinstance(raw, Mapping):
         raise CorruptMetadata(f"{where}: {raw!r} is not a field")
     try:
-        name = raw["name"]
+        name, doc = raw["name"], raw.get("doc")
+        if not isinstance(name, str) or not isinstance(doc, str | None):
+            raise CorruptMetadata(f"{where}: name {name!r} or doc {doc!r} is not text")
         return NestedField(
-            _int(raw["id"], where),
-            str(name),
+            parse_id(raw["id"], where),
+            name,
             parse_type(raw["type"], f"{where} {name!r}"),
-            bool(raw.get("required", False)),
-            raw.get("doc"),
+            _flag(raw, "required", where),
+            doc,
             raw.get("initial-default"),
             raw.get("write-default"),
+            unknown_keys(raw, _FIELD_KEYS),
         )
     except KeyError as exc:
         raise CorruptMetadata(f"{where}: a field without {exc.args[0]!r}") from exc
 
 
-def _int(raw: Json, where: str) -> int:
+_LIST_KEYS = frozenset({"type", "element-id", "element", "element-required"})
+_MAP_KEYS = frozenset({"type", "key-id", "key", "value-id", "value", "value-required"})
+_FIELD_KEYS = frozenset(
+    {"id", "name", "type", "required", "doc", "initial-default", "write-default"}
+)
+
+
+def unknown_keys(raw: Mapping[str, Json], known: Set[str]) -> dict[str, Json] | None:
+    """Return what `raw` holds under other than the `known` keys, to be written back, or None."""
+    return {k: v for k, v in raw.items() if k not in known} or None
+
+
+def parse_id(raw: Json, where: str) -> int:
+    """Return an id that metadata gives; `CorruptMetadata` when it is no integer."""
     if isinstance(raw, bool) or not isinstance(raw, int):
-        raise CorruptMetadata(f"{where}: field id {raw!r} is not an integer")
+        raise CorruptMetadata(f"{where}: id {raw!r} is not an integer")
     return raw
+
+
+def _flag(raw: Mapping[str, Json], key: str, where: str) -> bool:
+    flag = raw.get(key, False)
+    if not isinstance(flag, bool):
+        raise CorruptMetadata(f"{where}: {key} {flag!r} is neither true nor false")
+    return flag
 
 
 def _parse_name(name: str, where: str) -> Type:
@@ -391,7 +422,7 @@ def _parse_name(name: str, where: str) -> Type:
                 return GeometryType(crs or DEFAULT_CRS)
             case "geography", [crs]:
                 return GeographyType(crs or DEFAULT_CRS)
-            case "geography", [crs, edges] if edges.lower() in _EDGES:
+            case "geography", [crs, edges] if edges.lower() in EDGES:
                 return GeographyType(crs or DEFAULT_CRS, edges.lower())
             case _:
                 raise CorruptMetadata(f"{where}: the parameters of {name!r} are wrong")
@@ -410,6 +441,7 @@ def type_to_json(type_: Type) -> Json:
                 "element-id": type_.element_id,
                 "element": type_to_json(type_.element),
                 "element-required": type_.element_required,
+                **(type_.extra or {}),
             }
         case MapType():
             return {
@@ -419,6 +451,7 @@ def type_to_json(type_: Type) -> Json:
                 "value-id": type_.value_id,
                 "value": type_to_json(type_.value),
                 "value-required": type_.value_required,
+                **(type_.extra or {}),
             }
         case _:
             return str(type_)
@@ -438,4 +471,4 @@ def field_to_json(field: NestedField) -> Json:
         out["initial-default"] = field.initial_default
     if field.write_default is not None:
         out["write-default"] = field.write_default
-    return out
+    return out | (field.extra or {})
