@@ -1,0 +1,125 @@
+"""Find a table's current metadata file in its directory, and load it.
+
+Tables without a catalog say in `metadata/version-hint.text` which file is current; where that is
+missing or stale, it is the file with the highest version in its name. Spec: "File System Tables",
+"Metastore Tables", "Naming for GZIP compressed Metadata JSON files".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from floeberg.protocol.errors import MissingFile, NotATable
+from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.storage import Storage
+
+_METADATA_DIRECTORY = "metadata"
+_HINT = "version-hint.text"
+_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+_METADATA_NAME = re.compile(r"(?P<stem>.+?)(\.gz)?\.metadata\.json(\.gz)?")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_VERSION = re.compile(r"v?([0-9]+)(-.*)?")
+
+
+def find_metadata(storage: Storage, location: str) -> str:
+    """Return the location of the metadata file that is current at `location`.
+
+    `location` is the metadata file itself, a table's directory, or the `metadata` directory in
+    it. The hint counts when the file that it means is there; else the highest version does,
+    compared as a number, and the last name in order among equals. Raises `NotATable` when there
+    is none.
+    """
+    if _METADATA_NAME.fullmatch(_name(location)):
+        return location
+    directory = location.rstrip("/") or location
+    if _name(directory) == _METADATA_DIRECTORY and (found := _current(storage, directory)):
+        return found
+    metadata_directory = f"{directory}/{_METADATA_DIRECTORY}"
+    if found := _current(storage, metadata_directory):
+        return found
+    if not storage.is_directory(directory) and _exists(storage, location):
+        return location
+    raise NotATable(
+        f"no table at {location}: {metadata_directory} holds no metadata file; give a table's"
+        " directory, or a *.metadata.json file"
+    )
+
+
+def load_metadata(storage: Storage, metadata_location: str) -> TableMetadata:
+    """Return the table metadata in the file `metadata_location`, whether or not it is gzipped."""
+    try:
+        raw = storage.read(metadata_location)
+    except MissingFile as exc:
+        raise MissingFile(metadata_location, "metadata file") from exc
+    return TableMetadata.parse(raw, metadata_location)
+
+
+def _name(location: str) -> str:
+    return location.rpartition("/")[2]
+
+
+def _exists(storage: Storage, location: str) -> bool:
+    try:
+        storage.size(location)
+    except MissingFile:
+        return False
+    return True
+
+
+def _current(storage: Storage, directory: str) -> str | None:
+    hint = _read_hint(storage, directory)
+    # a listing may be long, so the names that the hint may mean are tried first
+    name = next((n for n in _hinted_names(hint) if _exists(storage, f"{directory}/{n}")), None)
+    if name is None:
+        names = storage.list(directory)
+        if hint.isdecimal():
+            name = newest_metadata([n for n in names if _version(n) == int(hint)])
+        name = name or newest_metadata(names)
+    return None if name is None else f"{directory}/{name}"
+
+
+def _read_hint(storage: Storage, directory: str) -> str:
+    try:
+        hint = storage.read(f"{directory}/{_HINT}").decode("utf-8", errors="replace").strip()
+    except MissingFile:
+        return ""
+    return "" if "/" in hint else hint
+
+
+def _hinted_names(hint: str) -> tuple[str, ...]:
+    """Return the names that a hint may mean: it holds a number, a file's name, or its stem."""
+    if not hint or _METADATA_NAME.fullmatch(hint):
+        return (hint,) if hint else ()
+    return tuple(f"v{hint}{s}" if hint.isdecimal() else hint + s for s in _SUFFIXES)
+
+
+def _version(name: str) -> int | None:
+    match = _METADATA_NAME.fullmatch(name)
+    version = _VERSION.fullmatch(match["stem"]) if match else None
+    return int(version[1]) if version else None
+
+
+def newest_metadata(names: Sequence[str]) -> str | None:
+    """Return the metadata file of the highest version among `names`, or None.
+
+    A bare UUID names a commit that was not finished, and is passed over. A name without
+    a number counts only when it is the only one.
+
+    >>> newest_metadata(["v9.metadata.json", "v10.gz.metadata.json", "snap-11.avro"])
+    'v10.gz.metadata.json'
+    """
+    unnumbered: list[str] = []
+    newest: tuple[int, str] | None = None
+    for name in names:
+        match = _METADATA_NAME.fullmatch(name)
+        if match is None or _UUID.fullmatch(match["stem"]):
+            continue
+        version = _version(name)
+        if version is None:
+            unnumbered.append(name)
+        elif newest is None or (version, name) > newest:
+            newest = (version, name)
+    if newest is not None:
+        return newest[1]
+    return unnumbered[0] if len(unnumbered) == 1 else None
