@@ -64,9 +64,8 @@ DELETE_FILE_PATH_ID = 2147483546
 DELETE_POS_ID = 2147483545
 """Field id of `pos` in a position delete file."""
 
-_PLAIN = (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
-_BY_NAME = {f.name: f for f in _PLAIN}
-METADATA_COLUMN_NAMES = (*_BY_NAME, PARTITION_NAME)
+PLAIN_COLUMNS = (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+_BY_NAME = {f.name: f for f in PLAIN_COLUMNS}
 
 
 def metadata_column(name: str, metadata: TableMetadata) -> NestedField | None:

@@ -6,21 +6,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from floeberg.protocol.errors import BadCommand, ConflictingSnapshot, Unsupported
+from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.model import TRUE, BoundExpression, Expression
 from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.metadata_columns import PARTITION_NAME, PLAIN_COLUMNS, partition_column
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.snapshots import Snapshot
+from floeberg.protocol.types import NestedField, children
 
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
     """A scan as it was asked for. At most one of `snapshot_id`, `ref` and `as_of_ms` is given.
 
-    `select` is None for every column of the schema; names may be dotted, and `_file`, `_pos`, …
-    are metadata columns (unless the schema has a column of that name). `split_size` is in bytes;
-    None leaves it to the planner, 0 is one task a file. `limit` counts rows.
+    `select` is None for every column of the schema; names may be dotted, and `_file`, `_pos`, … are
+    metadata columns (unless the schema has a column of that name). `split_size` is in bytes; None
+    leaves it to the planner, 0 is one task a file. `limit` counts rows.
     """
 
     filter: Expression = TRUE
@@ -50,3 +55,95 @@ class ResolvedScan:
     projection: Schema
     filter: BoundExpression
     request: ScanRequest
+
+
+def resolve(metadata: TableMetadata, request: ScanRequest) -> ResolvedScan:
+    """Bind every name of `request` to the table.
+
+    Raises `ConflictingSnapshot`, `UnknownSnapshot`, `UnknownRef` and `NoSnapshotAsOf` for the
+    choice of the snapshot, `UnknownColumn` and `AmbiguousColumn` for a name, and what binding a
+    filter raises.
+    """
+    if request.limit is not None and request.limit < 0:
+        raise BadCommand(f"limit {request.limit} is negative")
+    if request.split_size is not None and request.split_size < 0:
+        raise BadCommand(f"split_size {request.split_size} is negative")
+    snapshot, schema = _choose_snapshot(metadata, request)
+    if request.select is None:
+        projection = schema
+    else:
+        projection = _project(metadata, schema, request.select, request.case_sensitive)
+    return ResolvedScan(
+        metadata,
+        snapshot,
+        schema,
+        projection,
+        bind(request.filter, schema, request.case_sensitive),
+        request,
+    )
+
+
+def _choose_snapshot(
+    metadata: TableMetadata, request: ScanRequest
+) -> tuple[Snapshot | None, Schema]:
+    """Return the snapshot to read, and the schema to read it with.
+
+    An id, a tag or a time means the table as it was, schema included; a branch lives on, and has
+    the table's current schema.
+    """
+    choices = {
+        "snapshot_id": request.snapshot_id,
+        "ref": request.ref,
+        "as_of": request.as_of_ms,
+    }
+    given = [f"{name} {value!r}" for name, value in choices.items() if value is not None]
+    if len(given) > 1:
+        raise ConflictingSnapshot(given)
+    if request.ref is not None:
+        ref = metadata.ref_by_name(request.ref)
+        snapshot = metadata.snapshot_for_ref(request.ref)
+        if ref is None or snapshot is None or ref.is_branch:
+            return snapshot, metadata.schema()
+    elif request.snapshot_id is not None:
+        snapshot = metadata.snapshot_by_id(request.snapshot_id)
+    elif request.as_of_ms is not None:
+        snapshot = metadata.snapshot_as_of(request.as_of_ms)
+    else:
+        return metadata.current_snapshot(), metadata.schema()
+    return snapshot, metadata.schema_for_snapshot(snapshot)
+
+
+def _project(
+    metadata: TableMetadata, schema: Schema, select: Sequence[str], case_sensitive: bool
+) -> Schema:
+    """Return the selected columns in the order in which they are first named.
+
+    Names that share a column select parts of it: they come back as one pruned column.
+    """
+    known = replace(schema, fields=schema.fields + _metadata_columns(metadata, schema, select))
+    ids = [known.lookup(name, case_sensitive).field_id for name in select]
+    return known.prune(ids)
+
+
+def _metadata_columns(
+    metadata: TableMetadata, schema: Schema, select: Sequence[str]
+) -> tuple[NestedField, ...]:
+    """Return the metadata columns that no column of the table hides."""
+    columns = [c for c in PLAIN_COLUMNS if c.name not in schema.names]
+    # the partition column is put together from all specs, so only for who may mean it
+    if PARTITION_NAME not in schema.names and any(
+        name.lower().startswith(PARTITION_NAME) for name in select
+    ):
+        columns.append(_partition_beside(schema, metadata))
+    return tuple(columns)
+
+
+def _partition_beside(schema: Schema, metadata: TableMetadata) -> NestedField:
+    """Return the partition column; among very many columns, its ids may be those of columns."""
+    column = partition_column(metadata)
+    for field in children(column.type):
+        if (other := schema.find(field.field_id)) is not None:
+            raise Unsupported(
+                f"{PARTITION_NAME}: field id {field.field_id} is column {other.name!r} too"
+            )
+    return column
