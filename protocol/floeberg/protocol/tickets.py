@@ -1,0 +1,175 @@
+"""Tickets: read plans sealed for the wire.
+
+A ticket is whole: any worker of the fleet redeems it, for any connection, as often as it is sent,
+until it expires. Its bytes:
+
+    magic, 3 bytes: "flb" | version, 1 byte: 1 | length of the key id, 1 byte | key id
+    resume place: task, 4 bytes | row, 8 bytes
+    nonce, 24 bytes | ciphertext of: length of the head, 4 bytes | head | plan | tag, 16 bytes
+
+The head is JSON: `{"principal": …, "expires_at_ms": …}`, the plan is that of `plan_codec`. All but
+the resume place is sealed. A client that lost its stream writes there how far it has come, as the
+last batch said, and sends the ticket to another worker. The place is checked against the plan's
+bounds, and trusted for nothing: wherever it points, the rows are the plan's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from floeberg.protocol.bodies import dump_json
+from floeberg.protocol.errors import BadTicket, ExpiredTicket
+from floeberg.protocol.plan_codec import MalformedPlan, decode_plan, encode_plan
+from floeberg.protocol.plans import START, ReadOptions, ReadPlan, ResumePlace
+from floeberg.protocol.sealing import (
+    NONCE_BYTES,
+    TICKET,
+    Keyring,
+    message_header,
+    split_header,
+)
+
+__all__ = [
+    "START",
+    "OpenTicket",
+    "ReadOptions",
+    "ReadPlan",
+    "ResumePlace",
+    "decode_place",
+    "decode_plan",
+    "encode_place",
+    "encode_plan",
+    "open_ticket",
+    "seal_ticket",
+    "with_resume",
+]
+
+MAGIC = b"flb"
+VERSION = 1
+MAX_TICKET_BYTES = 64 << 20
+
+_PLACE = struct.Struct(">IQ")
+_LENGTH = struct.Struct(">I")
+_MAX_ROW = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTicket:
+    """What a ticket says. `principal` is who may redeem it, None for whoever holds it."""
+
+    plan: ReadPlan
+    principal: str | None
+    expires_at_ms: int
+    resume: ResumePlace
+
+
+def seal_ticket(
+    plan: ReadPlan,
+    keyring: Keyring,
+    *,
+    principal: str | None,
+    expires_at_ms: int,
+    random: Callable[[int], bytes] = os.urandom,
+) -> bytes:
+    """Return a ticket for `plan` from its start, sealed with the active key.
+
+    Raises `Unsupported` for a plan that is too large for one ticket.
+    """
+    head = dump_json({"principal": principal, "expires_at_ms": expires_at_ms})
+    content = _LENGTH.pack(len(head)) + head + encode_plan(plan)
+    header = MAGIC + message_header(keyring.active, VERSION)
+    sealed = keyring.active.seal(TICKET, content, header, random(NONCE_BYTES))
+    return header + encode_place(START) + sealed
+
+
+def open_ticket(raw: bytes, keyring: Keyring, *, now_ms: int) -> OpenTicket:
+    """Return what a ticket says, if a key of the ring has sealed it.
+
+    Raises `ExpiredTicket`, and `BadTicket` for a bit that is not as it was sealed. Whether the
+    caller is the principal is for the caller's service to check.
+    """
+    if len(raw) > MAX_TICKET_BYTES:
+        raise BadTicket(f"ticket of {len(raw)} bytes; at most {MAX_TICKET_BYTES} are read")
+    key_id, header = _header(raw)
+    key = keyring.find(key_id)
+    if key is None:
+        raise BadTicket(f"ticket sealed with key {key_id!r}, which this process does not have")
+    after = len(header) + _PLACE.size
+    content = key.open(TICKET, raw[after:], header)
+    if content is None:
+        raise BadTicket("ticket that was damaged, or sealed with another key")
+    principal, expires_at_ms, plan_bytes = _head(content)
+    if now_ms >= expires_at_ms:
+        raise ExpiredTicket((now_ms - expires_at_ms) // 1000)
+    try:
+        plan = decode_plan(plan_bytes)
+    except MalformedPlan as exc:
+        raise BadTicket(f"ticket sealed by another version of floeberg: {exc}") from exc
+    resume = _checked_place(decode_place(raw[len(header) : after]), len(plan.tasks))
+    return OpenTicket(plan, principal, expires_at_ms, resume)
+
+
+def with_resume(raw: bytes, place: ResumePlace) -> bytes:
+    """Return the ticket for the rest of its rows, from `place` on. It takes no key."""
+    _, header = _header(raw)
+    return header + encode_place(place) + raw[len(header) + _PLACE.size :]
+
+
+def encode_place(place: ResumePlace) -> bytes:
+    """Return a place as a ticket holds it, and each batch's app_metadata: where to go on after it.
+
+    >>> encode_place(ResumePlace(2, 1000)).hex()
+    '0000000200000000000003e8'
+    """
+    try:
+        return _PLACE.pack(*place)
+    except struct.error:
+        raise BadTicket(f"{place} is not a place to resume at") from None
+
+
+def decode_place(raw: bytes) -> ResumePlace:
+    """Return the place in a batch's app_metadata. More may follow it there in later versions."""
+    if len(raw) < _PLACE.size:
+        raise BadTicket(f"a place has {_PLACE.size} bytes, not {len(raw)}")
+    return ResumePlace(*_PLACE.unpack_from(raw))
+
+
+def _header(raw: bytes) -> tuple[str, bytes]:
+    """Return the key id and all that stands before the resume place."""
+    if raw[: len(MAGIC)] != MAGIC or len(raw) < len(MAGIC) + 2:
+        raise BadTicket("these bytes are not a ticket of floeberg")
+    version = raw[len(MAGIC)]
+    if version != VERSION:
+        raise BadTicket(f"ticket of version {version}; this version of floeberg reads {VERSION}")
+    split = split_header(raw[len(MAGIC) :], VERSION)
+    if split is None:
+        raise BadTicket("ticket that was damaged: its key has no valid id")
+    key_id, rest = split
+    header = MAGIC + rest
+    if len(raw) < len(header) + _PLACE.size:
+        raise BadTicket("ticket that is cut short")
+    return key_id, header
+
+
+def _head(content: bytes) -> tuple[str | None, int, bytes]:
+    """Return principal, expiry and the plan's bytes of an authenticated ticket."""
+    try:
+        (size,) = _LENGTH.unpack_from(content)
+        end = _LENGTH.size + size
+        head = json.loads(content[_LENGTH.size : end])
+        principal, expires_at_ms = head["principal"], head["expires_at_ms"]
+    except (struct.error, ValueError, KeyError, TypeError) as exc:
+        raise BadTicket("ticket sealed by another version of floeberg: its head") from exc
+    if not isinstance(principal, str | None) or not isinstance(expires_at_ms, int):
+        raise BadTicket("ticket sealed by another version of floeberg: its head")
+    return principal, expires_at_ms, content[end:]
+
+
+def _checked_place(place: ResumePlace, tasks: int) -> ResumePlace:
+    if place.task > tasks or place.row > _MAX_ROW or (place.task == tasks and place.row > 0):
+        raise BadTicket(f"ticket with {tasks} tasks to resume at {place}, which it has not")
+    return place
