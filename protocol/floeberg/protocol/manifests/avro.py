@@ -296,7 +296,10 @@ class _Renaming:
         if name in _PRIMITIVES:
             return name
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        return self._types.get(full) or self._types[name]
+        known = self._types.get(full) or self._types.get(name)
+        if known is None:
+            raise ValueError(f"its schema uses a type {name!r} that is not defined")
+        return known
 
     def _define(self, schema: Json, namespace: str) -> tuple[str, str]:
         """Give a named type its new name; return it with the namespace that holds inside."""

@@ -134,7 +134,10 @@ class _Fields:
         entries = self.optional(field_id, list)
         if not entries:
             return {}
-        return {e["key"]: e["value"] for e in entries if e["value"] is not None}
+        try:
+            return {e["key"]: e["value"] for e in entries if e["value"] is not None}
+        except (KeyError, TypeError) as exc:
+            raise CorruptManifest(f"{self._where}: field {field_id} is not a map") from exc
 
 
 def _manifest_file(r: _Fields) -> ManifestFile:
@@ -211,7 +214,7 @@ class _EntryDecoder:
         return ManifestEntry(status, snapshot_id, deletes)
 
     def _inherited(self, own: int | None, status: EntryStatus) -> int | None:
-        """Return a sequence number after inheritance; None where the entry should have stated it."""
+        """Return a sequence number after inheritance; None where the entry had to state it."""
         if own is not None:
             return own
         if self._is_v1:
