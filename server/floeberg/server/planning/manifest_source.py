@@ -1,0 +1,111 @@
+"""Fetch and decode the manifests of a snapshot, several at a time and in a steady order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from floeberg.protocol.errors import MissingFile, Unsupported
+from floeberg.protocol.files import ManifestFile
+from floeberg.protocol.manifests import (
+    ManifestEntry,
+    describe_manifest,
+    read_manifest,
+    read_manifest_list,
+)
+from floeberg.protocol.snapshots import Snapshot
+from floeberg.protocol.storage import Storage
+from floeberg.server.planning.manifest_cache import ListKey, ManifestCache, ManifestKey
+
+# Fetching from an object store is waiting, most of the time; decoding holds the interpreter's lock.
+_FETCHES_AT_ONCE = 8
+
+_AVRO_MAGIC = b"Obj\x01"
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+class ManifestSource:
+    """Reads one table's manifests through `storage`, asking `cache` first."""
+
+    def __init__(self, storage: Storage, cache: ManifestCache, table_uuid: str | None) -> None:
+        self._storage = storage
+        self._cache = cache
+        self._table_uuid = table_uuid
+
+    def manifests(self, snapshot: Snapshot) -> Sequence[ManifestFile]:
+        """Return the manifests of `snapshot`, in its order.
+
+        Raises `MissingFile` and `CorruptManifest`, naming the file and that it is a manifest list,
+        and `Unsupported` when it is encrypted.
+        """
+        if snapshot.manifest_list is None:
+            # version 1 may name manifests in the table's metadata itself
+            return list(_map_in_order(self._describe, snapshot.manifests))
+        key = ListKey(self._table_uuid, snapshot.manifest_list)
+        manifests = self._cache.manifest_list(key)
+        if manifests is None:
+            raw = self._read(key.location, "manifest list", snapshot.key_id is not None)
+            manifests = tuple(read_manifest_list(raw, key.location))
+            self._cache.keep_manifest_list(key, manifests)
+        return manifests
+
+    def entries(
+        self, manifests: Sequence[ManifestFile]
+    ) -> Iterator[tuple[ManifestFile, Sequence[ManifestEntry]]]:
+        """Yield each manifest with its live entries, in the order given.
+
+        Later manifests are fetched while earlier ones are used. Raises as `manifests` does, at the
+        first manifest in that order that cannot be read.
+        """
+        return zip(manifests, _map_in_order(self._entries, manifests), strict=True)
+
+    def _describe(self, location: str) -> ManifestFile:
+        return describe_manifest(self._read(location, "manifest", encrypted=False), location)
+
+    def _entries(self, manifest: ManifestFile) -> Sequence[ManifestEntry]:
+        key = ManifestKey(
+            self._table_uuid,
+            manifest.location,
+            manifest.spec_id,
+            manifest.sequence_number,
+            manifest.added_snapshot_id,
+            manifest.first_row_id,
+        )
+        entries = self._cache.entries(key)
+        if entries is None:
+            raw = self._read(manifest.location, "manifest", manifest.key_metadata is not None)
+            entries = tuple(read_manifest(raw, manifest))
+            self._cache.keep_entries(key, entries)
+        return entries
+
+    def _read(self, location: str, role: str, encrypted: bool) -> bytes:
+        """Return the file. A key alone proves nothing: some writers name one for plain files."""
+        try:
+            raw = self._storage.read(location)
+        except MissingFile as exc:
+            raise MissingFile(location, role) from exc
+        if encrypted and not raw.startswith(_AVRO_MAGIC):
+            raise Unsupported(f"{role} {location} is encrypted")
+        return raw
+
+
+def _map_in_order(function: Callable[[A], R], arguments: Sequence[A]) -> Iterator[R]:
+    """Yield the results in order, keeping a few calls ahead of whoever takes them."""
+    if len(arguments) < 2:
+        yield from map(function, arguments)
+        return
+    with ThreadPoolExecutor(_FETCHES_AT_ONCE, thread_name_prefix="manifests") as pool:
+        ahead: list[Future[R]] = []
+        try:
+            for argument in arguments:
+                ahead.append(pool.submit(function, argument))
+                if len(ahead) > 2 * _FETCHES_AT_ONCE:
+                    yield ahead.pop(0).result()
+            while ahead:
+                yield ahead.pop(0).result()
+        finally:
+            for future in ahead:
+                future.cancel()

@@ -1,0 +1,127 @@
+"""Plan a scan: from a snapshot to the tasks that give its rows.
+
+Manifest list, then manifests, then entries, pruned at each level; deletes attached to what is left;
+large files divided. This is the plain planner: Python objects an entry, in one thread but for the
+fetching. Its whole interface is `plan_files`. Spec: "Scan Planning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from floeberg.protocol.expressions.model import FALSE
+from floeberg.protocol.files import DataFile, DeleteFile, ManifestContent, ManifestFile
+from floeberg.protocol.manifests import ManifestEntry
+from floeberg.protocol.scans import ResolvedScan
+from floeberg.protocol.storage import Storage
+from floeberg.protocol.tasks import FileScanTask
+from floeberg.server.planning.counting import count_tasks
+from floeberg.server.planning.delete_index import DeleteIndex
+from floeberg.server.planning.manifest_cache import ManifestCache
+from floeberg.server.planning.manifest_source import ManifestSource
+from floeberg.server.planning.plan import CountResult, Plan, PlanCounters
+from floeberg.server.planning.pruning import SpecFilters, has_live_files
+from floeberg.server.planning.splitting import split, split_size_of
+
+
+def plan_files(scan: ResolvedScan, storage: Storage, cache: ManifestCache | None = None) -> Plan:
+    """Return the plan of `scan`; `cache` spares what earlier plans have decoded.
+
+    A table never written to has an empty plan. Raises `CorruptTable` for manifests that are missing
+    or damaged and for deletes that contradict each other, `Unsupported` for encrypted manifests,
+    and what `storage` raises.
+    """
+    if scan.snapshot is None or scan.filter == FALSE:
+        return Plan(scan)
+    cache = ManifestCache() if cache is None else cache
+    source = ManifestSource(storage, cache, scan.metadata.table_uuid)
+    return _Planner(scan, source).plan()
+
+
+def count(scan: ResolvedScan, storage: Storage, cache: ManifestCache | None = None) -> CountResult:
+    """Return how many rows `scan` has, as far as metadata decides it; its `limit` is not applied.
+
+    Raises as `plan_files` does.
+    """
+    return count_tasks(plan_files(scan, storage, cache).tasks)
+
+
+class _Planner:
+    """The state of one plan in the making."""
+
+    def __init__(self, scan: ResolvedScan, source: ManifestSource) -> None:
+        self._scan = scan
+        self._source = source
+        self._filters = SpecFilters(scan.filter, scan.metadata, scan.schema)
+        self._split_size = split_size_of(scan.request.split_size, scan.metadata.properties)
+        self._deletes = DeleteIndex()
+        self._files = 0
+        self._by_partition = 0
+        self._by_metrics = 0
+
+    def plan(self) -> Plan:
+        assert self._scan.snapshot is not None
+        manifests = self._source.manifests(self._scan.snapshot)
+        kept = [
+            m
+            for m in manifests
+            if has_live_files(m) and self._filters[m.spec_id].manifest_may_match(m)
+        ]
+        data = [m for m in kept if m.content is ManifestContent.DATA]
+        # without data there is nothing to delete from
+        deletes = [m for m in kept if m.content is ManifestContent.DELETES] if data else []
+        tasks: list[FileScanTask] = []
+        for manifest, entries in self._source.entries([*deletes, *data]):
+            if manifest.content is ManifestContent.DELETES:
+                self._index(manifest, entries)
+            else:
+                tasks.extend(self._tasks(manifest, entries))
+        counters = PlanCounters(
+            manifests=len(manifests),
+            manifests_skipped=len(manifests) - len(deletes) - len(data),
+            files=self._files,
+            files_skipped_by_partition=self._by_partition,
+            files_skipped_by_metrics=self._by_metrics,
+            delete_files=_distinct_deletes(tasks),
+        )
+        return Plan(self._scan, tuple(tasks), self._total_records(tasks), counters)
+
+    def _index(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
+        filter_ = self._filters[manifest.spec_id]
+        files = [e.file for e in entries if isinstance(e.file, DeleteFile)]
+        needed = (f for f in files if filter_.residual(f, filter_.key(f)) != FALSE)
+        self._deletes.add(needed, filter_.spec)
+
+    def _tasks(
+        self, manifest: ManifestFile, entries: Sequence[ManifestEntry]
+    ) -> Iterator[FileScanTask]:
+        filter_ = self._filters[manifest.spec_id]
+        for entry in entries:
+            file = entry.file
+            if not isinstance(file, DataFile):
+                continue
+            self._files += 1
+            key = filter_.key(file)
+            residual = filter_.residual(file, key)
+            if residual == FALSE:
+                self._by_partition += 1
+                continue
+            if not filter_.metrics_may_match(residual, file):
+                self._by_metrics += 1
+                continue
+            deletes = self._deletes.applying_to(file, key)
+            for start, length in split(file, self._split_size):
+                yield FileScanTask(file, deletes, residual, start, length)
+
+    def _total_records(self, tasks: Sequence[FileScanTask]) -> int | None:
+        limit = self._scan.request.limit
+        if limit == 0:
+            return 0
+        counted = count_tasks(tasks)
+        if not counted.is_exact:
+            return None
+        return counted.rows if limit is None else min(counted.rows, limit)
+
+
+def _distinct_deletes(tasks: Sequence[FileScanTask]) -> int:
+    return len({(d.location, d.content_offset) for task in tasks for d in task.delete_files})

@@ -1,0 +1,101 @@
+"""Decide which manifests and files a filter can need, and what of the filter is left for them.
+
+Everything here errs on the side of reading: it may keep a file with no matching row, and never
+drops one that has some. A filter is projected through the spec that a manifest was written with,
+never through the table's current one. Spec: "Scan Planning".
+"""
+
+from __future__ import annotations
+
+from floeberg.protocol.expressions.evaluation import evaluate
+from floeberg.protocol.expressions.manifests import manifest_may_match
+from floeberg.protocol.expressions.metrics import file_may_match
+from floeberg.protocol.expressions.model import FALSE, TRUE, BoundExpression, field_ids
+from floeberg.protocol.expressions.projection import project_inclusive
+from floeberg.protocol.expressions.residuals import residual
+from floeberg.protocol.files import DataFile, DeleteFile, ManifestFile
+from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.partitioning import PartitionSpec
+from floeberg.protocol.schema import Schema
+from floeberg.protocol.transforms import UnknownTransform, Void
+from floeberg.server.planning.partition_keys import PartitionKey, partition_key
+
+
+def has_live_files(manifest: ManifestFile) -> bool:
+    """Say whether a manifest may list a file that is not deleted; an unknown count may be any."""
+    return manifest.added_files_count != 0 or manifest.existing_files_count != 0
+
+
+class SpecFilter:
+    """A scan's filter as seen through one partition spec.
+
+    What is left of the filter depends on the partition alone, so it is worked out once for each.
+    Used by the one thread that plans.
+    """
+
+    def __init__(self, filter_: BoundExpression, spec: PartitionSpec, schema: Schema) -> None:
+        self.spec = spec
+        self._filter = filter_
+        self._schema = schema
+        self._projected = project_inclusive(filter_, spec, schema)
+        self._partition_type = spec.partition_type(schema)
+        filtered = field_ids(filter_)
+        self._deciding = {
+            f.field_id
+            for f in spec.fields
+            if f.source_id in filtered and not isinstance(f.transform, Void | UnknownTransform)
+        }
+        self._residuals: dict[PartitionKey, BoundExpression] = {}
+
+    def manifest_may_match(self, manifest: ManifestFile) -> bool:
+        """Say whether the manifest's partition summaries leave room for a match."""
+        return self._projected == TRUE or manifest_may_match(
+            self._projected, self.spec, self._partition_type, manifest.partitions
+        )
+
+    def residual(self, file: DataFile | DeleteFile, key: PartitionKey) -> BoundExpression:
+        """Return what the filter still asks of rows in the file's partition; FALSE rules it out.
+
+        For a delete file that answers whether any data file that it applies to can be needed: they
+        are in its partition, or it is global and its spec rules out nothing.
+        """
+        known = self._residuals.get(key)
+        if known is None:
+            known = self._residuals[key] = self._work_out(file)
+        return known
+
+    def _work_out(self, file: DataFile | DeleteFile) -> BoundExpression:
+        if self._filter == TRUE:
+            return TRUE
+        if not self._deciding <= file.partition.keys():
+            return self._filter  # a tuple that lacks a field is not one whose field is null
+        if evaluate(self._projected, file.partition) is not True:
+            return FALSE
+        return residual(self._filter, self.spec, self._schema, file.partition)
+
+    def metrics_may_match(self, rest: BoundExpression, file: DataFile) -> bool:
+        """Say whether the file's statistics leave room for a row of which `rest` is true."""
+        if rest == TRUE or file.record_count < 0:  # old imports wrote -1 for "not counted"
+            return True
+        return file_may_match(rest, self._schema, file.metrics, file.record_count)
+
+    def key(self, file: DataFile | DeleteFile) -> PartitionKey:
+        return partition_key(self.spec, file.partition)
+
+
+class SpecFilters:
+    """The filters of all specs of a table, made when a manifest first needs them."""
+
+    def __init__(self, filter_: BoundExpression, metadata: TableMetadata, schema: Schema) -> None:
+        self._filter = filter_
+        self._metadata = metadata
+        self._schema = schema
+        self._by_spec: dict[int, SpecFilter] = {}
+
+    def __getitem__(self, spec_id: int) -> SpecFilter:
+        """Raises `CorruptMetadata` for a spec that the table does not have."""
+        found = self._by_spec.get(spec_id)
+        if found is None:
+            spec = self._metadata.spec_by_id(spec_id)
+            found = self._by_spec[spec_id] = SpecFilter(self._filter, spec, self._schema)
+        return found

@@ -1,0 +1,152 @@
+"""A plan as JSON, in the shape of the REST catalog's ScanTasks.
+
+`file-scan-tasks` refer to `delete-files` by index. Beside what the REST document names, a task has
+its byte range, its spec, its data file's sequence number, and the residual in floeberg's own form
+(`["true"]` when nothing is left). Bounds are the hexadecimal of Appendix D's bytes, as Iceberg's
+own library writes and reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from floeberg.protocol.expressions.json_form import bound_to_named_json
+from floeberg.protocol.files import Content, DataFile, DeleteFile, Metrics
+from floeberg.protocol.partitioning import PartitionSpec
+from floeberg.protocol.scans import ResolvedScan
+from floeberg.protocol.schema import Schema
+from floeberg.protocol.tasks import FileScanTask
+from floeberg.protocol.transforms import result_type
+from floeberg.protocol.types import Json, Type, UnknownType, Value
+from floeberg.server.planning.plan import Plan
+from floeberg.server.planning.rest_filter import rest_bytes, rest_filter, rest_value
+
+
+def rest_json(plan: Plan) -> Json:
+    """Return `plan` in REST's shape; deletes that several tasks share are listed once."""
+    return _Writer(plan.scan).scan_tasks(plan.tasks)
+
+
+class _Writer:
+    def __init__(self, scan: ResolvedScan) -> None:
+        self._scan = scan
+        self._deletes: list[Json] = []
+        self._places: dict[tuple[str, int | None], int] = {}
+        self._specs: dict[int, tuple[tuple[int, Type], ...]] = {}
+
+    def scan_tasks(self, tasks: tuple[FileScanTask, ...]) -> Json:
+        written = [self._task(task) for task in tasks]
+        return {"delete-files": self._deletes, "file-scan-tasks": written}
+
+    def _task(self, task: FileScanTask) -> Json:
+        data = task.data_file
+        return {
+            "data-file": self._data_file(data),
+            "delete-file-references": [self._reference(d) for d in task.delete_files],
+            "residual-filter": rest_filter(task.residual, self._scan.schema),
+            "residual": bound_to_named_json(task.residual, self._scan.schema),
+            "start": task.start,
+            "length": task.size_bytes,
+            "spec-id": data.spec_id,
+            "data-sequence-number": data.data_sequence_number,
+        }
+
+    def _reference(self, deletes: DeleteFile) -> int:
+        place = deletes.location, deletes.content_offset
+        if place not in self._places:
+            self._places[place] = len(self._deletes)
+            self._deletes.append(self._delete_file(deletes))
+        return self._places[place]
+
+    def _data_file(self, file: DataFile) -> Json:
+        out = self._file(file, "data")
+        if file.split_offsets:
+            out["split-offsets"] = list(file.split_offsets)
+        if file.sort_order_id is not None:
+            out["sort-order-id"] = file.sort_order_id
+        if file.first_row_id is not None:
+            out["first-row-id"] = file.first_row_id
+        return out | _metrics(file.metrics)
+
+    def _delete_file(self, file: DeleteFile) -> Json:
+        if file.content is Content.EQUALITY_DELETES:
+            out = self._file(file, "equality-deletes")
+            out["equality-ids"] = list(file.equality_ids)
+            return out
+        out = self._file(file, "position-deletes")
+        if file.referenced_data_file is not None:
+            out["referenced-data-file"] = file.referenced_data_file
+        if file.content_offset is not None and file.content_size_bytes is not None:
+            out["content-offset"] = file.content_offset
+            out["content-size-in-bytes"] = file.content_size_bytes
+        return out
+
+    def _file(self, file: DataFile | DeleteFile, content: str) -> dict[str, Json]:
+        out: dict[str, Json] = {
+            "content": content,
+            "file-path": file.location,
+            "file-format": str(file.format),
+            "spec-id": file.spec_id,
+            "partition": [
+                _partition_value(type_, file.partition.get(field_id))
+                for field_id, type_ in self._partition_types(file.spec_id)
+            ],
+            "file-size-in-bytes": file.size_bytes,
+            "record-count": file.record_count,
+        }
+        if file.key_metadata is not None:
+            out["key-metadata"] = rest_bytes(file.key_metadata)
+        return out
+
+    def _partition_types(self, spec_id: int) -> tuple[tuple[int, Type], ...]:
+        found = self._specs.get(spec_id)
+        if found is None:
+            spec = self._scan.metadata.spec_by_id(spec_id)
+            schemas = (self._scan.schema, *reversed(self._scan.metadata.schemas))
+            found = self._specs[spec_id] = _types(spec, schemas)
+        return found
+
+
+def _types(spec: PartitionSpec, schemas: tuple[Schema, ...]) -> tuple[tuple[int, Type], ...]:
+    """Return each partition field's id and type; the source may be known to an old schema only."""
+    types = []
+    for field in spec.fields:
+        sources = (schema.find(field.source_id) for schema in schemas)
+        source = next((s for s in sources if s is not None), None)
+        known = source is not None and len(field.source_ids) == 1
+        type_ = result_type(field.transform, source.type) if source and known else UnknownType()
+        types.append((field.field_id, type_))
+    return tuple(types)
+
+
+def _partition_value(type_: Type, value: Value | None) -> Json:
+    if value is None or not isinstance(type_, UnknownType):
+        return rest_value(type_, value)
+    # of a transform that is not known: its own kind of JSON
+    if isinstance(value, bytes):
+        return rest_bytes(value)
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def _metrics(metrics: Metrics) -> dict[str, Json]:
+    counts: Mapping[str, Mapping[int, int]] = {
+        "column-sizes": metrics.column_sizes,
+        "value-counts": metrics.value_counts,
+        "null-value-counts": metrics.null_value_counts,
+        "nan-value-counts": metrics.nan_value_counts,
+    }
+    bounds: Mapping[str, Mapping[int, bytes]] = {
+        "lower-bounds": metrics.lower_bounds,
+        "upper-bounds": metrics.upper_bounds,
+    }
+    out: dict[str, Json] = {
+        name: {"keys": list(by_id), "values": list(by_id.values())}
+        for name, by_id in counts.items()
+        if by_id
+    }
+    for name, by_column in bounds.items():
+        if by_column:
+            values = [rest_bytes(raw) for raw in by_column.values()]
+            out[name] = {"keys": list(by_column), "values": values}
+    return out

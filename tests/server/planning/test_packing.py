@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from floeberg.protocol.files import DataFile, FileFormat
+from floeberg.protocol.tasks import FileScanTask
+from floeberg.server.planning.packing import pack, pack_sizes
+
+
+def task(size_bytes: int) -> FileScanTask:
+    file = DataFile(f"s3://b/{size_bytes}", FileFormat.PARQUET, 1, size_bytes, 0)
+    return FileScanTask(file, length=size_bytes)
+
+
+sizes_lists = st.lists(st.integers(0, 10**9), max_size=60)
+
+
+@given(sizes=sizes_lists, groups=st.integers(1, 20))
+def test_groups_are_the_tasks_in_order(sizes, groups):
+    tasks = [task(size) for size in sizes]
+
+    packed = pack(tasks, groups)
+
+    assert [t for group in packed for t in group] == tasks
+    assert len(packed) == min(groups, len(tasks))
+    assert all(packed)
+
+
+@given(sizes=st.lists(st.integers(1, 10**9), min_size=1, max_size=60), groups=st.integers(1, 20))
+def test_no_group_is_larger_than_its_share_and_one_task(sizes, groups):
+    counts = pack_sizes(sizes, groups)
+
+    starts = [sum(counts[:i]) for i in range(len(counts))]
+    largest = max(sum(sizes[s : s + n]) for s, n in zip(starts, counts, strict=True))
+    assert largest <= sum(sizes) / len(counts) + max(sizes)
+
+
+def test_equal_tasks_are_spread_evenly():
+    assert pack_sizes([10] * 10, 4) == [3, 2, 3, 2]
+
+
+def test_a_large_task_stands_alone():
+    assert pack_sizes([1, 1, 1000, 1, 1], 3) == [2, 1, 2]
+
+
+def test_there_must_be_a_group():
+    with pytest.raises(ValueError, match="0 groups"):
+        pack_sizes([1], 0)
