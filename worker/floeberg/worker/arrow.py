@@ -1,0 +1,27 @@
+"""Names for pyarrow's values in annotations.
+
+pyarrow's stubs give compute functions one signature for each class of array. Code that works on
+arrays of any type can name none of them, so these are `Any` to a type checker; the names are for
+readers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+ArrowArray: TypeAlias = Any
+"""A `pyarrow.Array` of any type."""
+
+StructRows: TypeAlias = Any
+"""A `pyarrow.StructArray`: rows, with a field a column. Unlike a record batch it keeps its length
+when it has no columns, also under `filter`.
+"""
+
+BooleanArray: TypeAlias = Any
+"""A `pyarrow.BooleanArray`."""
+
+ArrowType: TypeAlias = Any
+"""A `pyarrow.DataType`, of which a subclass's attributes are used after asking for its kind."""
+
+ArrowField: TypeAlias = Any
+"""A `pyarrow.Field`."""

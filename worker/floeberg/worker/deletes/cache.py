@@ -1,0 +1,76 @@
+"""What was loaded from delete files, kept while there is room, for all the tasks of a worker."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Protocol, TypeVar, cast
+
+DEFAULT_CACHE_BYTES = 256 << 20
+
+
+class Sized(Protocol):
+    @property
+    def size_bytes(self) -> int: ...
+
+
+T = TypeVar("T", bound=Sized)
+
+
+class DeleteCache:
+    """A cache bounded in bytes, least recently used first out. Safe to share between threads.
+
+    When several threads ask for one thing at once, one loads it and the others wait for it.
+    """
+
+    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, Future[Sized]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: Hashable, load: Callable[[], T]) -> T:
+        """Return what `load` gave for `key`, calling it only when that is not in the cache.
+
+        A `load` that raises leaves nothing behind; whoever waited for it gets its error too. `key`
+        decides the type of what is kept, so one key always goes with one kind of `load`.
+        """
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None:
+                self._entries.move_to_end(key)
+            else:
+                ours: Future[Sized] = Future()
+                self._entries[key] = ours
+        if found is not None:
+            return cast(T, found.result())
+        return self._load(key, ours, load)
+
+    def _load(self, key: Hashable, entry: Future[Sized], load: Callable[[], T]) -> T:
+        try:
+            value = load()
+        except BaseException as exc:
+            with self._lock:
+                del self._entries[key]
+            entry.set_exception(exc)
+            raise
+        with self._lock:
+            self._bytes += value.size_bytes
+            self._make_room()
+        entry.set_result(value)
+        return value
+
+    def _make_room(self) -> None:
+        """Forget the oldest entries until the rest fits; those still loading have no size yet."""
+        for key in list(self._entries):
+            if self._bytes <= self._max_bytes:
+                return
+            if self._entries[key].done():
+                self._bytes -= self._entries.pop(key).result().size_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of what is kept."""
+        return self._bytes

@@ -1,0 +1,36 @@
+"""Open a data file or a delete file, whatever its format."""
+
+from __future__ import annotations
+
+from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
+from floeberg.protocol.files import DataFile, DeleteFile, FileFormat
+from floeberg.protocol.name_mapping import NameMapping
+from floeberg.protocol.storage import Storage
+from floeberg.worker.files.parquet import ParquetRows
+from floeberg.worker.files.rows import StoredFile
+
+
+def open_rows(
+    storage: Storage,
+    file: DataFile | DeleteFile,
+    *,
+    mapping: NameMapping | None = None,
+    verify_crc: bool = True,
+    corrupt: type[CorruptTable] = CorruptDataFile,
+) -> StoredFile:
+    """Open the rows of `file`; the caller closes them.
+
+    Raises `corrupt` when the file cannot be decoded, `MissingFile` when it is gone, and
+    `Unsupported` for encrypted files and formats that are not read.
+    """
+    if file.key_metadata is not None:
+        raise Unsupported(
+            f"{file.location} is encrypted: reading it needs the key that its key metadata names"
+        )
+    match file.format:
+        case FileFormat.PARQUET:
+            return ParquetRows(
+                storage, file.location, mapping=mapping, verify_crc=verify_crc, corrupt=corrupt
+            )
+        case other:
+            raise Unsupported(f"{file.location} is a {other} file, which is not read")

@@ -1,0 +1,110 @@
+"""What every file format offers: its columns, and its rows a chunk at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, TypeAlias
+
+from floeberg.worker.arrow import StructRows
+from floeberg.worker.files.stored import StoredField
+
+CHUNK_BYTES = 4 << 20
+MAX_CHUNK_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive rows of a file, as one struct array of the decoded columns.
+
+    `first_row` is the position of the first one in the file, whatever was skipped before. `is_last`
+    says that the share that was asked for has no chunk after this one.
+    """
+
+    first_row: int
+    rows: StructRows
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which rows of a file: of the row groups that start in a byte range, from `from_row` on.
+
+    `length` 0 is "to the end". `from_row` counts the file's rows, not the share's.
+    """
+
+    start: int = 0
+    length: int = 0
+    from_row: int = 0
+
+    def holds(self, offset: int) -> bool:
+        """Say whether a row group that starts at byte `offset` belongs to this share.
+
+        Shares that tile a file hold every offset exactly once.
+        """
+        return self.start <= offset and (not self.length or offset < self.start + self.length)
+
+
+WHOLE_FILE = Share()
+
+
+@dataclass(frozen=True, slots=True)
+class LeafStatistics:
+    """What a row group's footer says of one leaf column; None is unknown.
+
+    `smallest` and `largest` are Python values as pyarrow gives them; they leave NaN out.
+    """
+
+    smallest: object
+    largest: object
+    null_count: int | None
+
+
+class RowGroupStatistics(Protocol):
+    """One row group as its footer describes it, before anything is decoded."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def leaf(self, index: int) -> LeafStatistics | None:
+        """Return what is known of leaf `index`, None when it has no statistics."""
+        ...
+
+
+MayMatch: TypeAlias = Callable[[RowGroupStatistics], bool]
+"""Says whether a row group may hold a wanted row. May keep one that holds none, never drops one
+that does.
+"""
+
+
+class StoredFile(Protocol):
+    """An open file. Not safe to share between threads; closed by whoever opened it."""
+
+    @property
+    def columns(self) -> tuple[StoredField, ...]: ...
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows in the whole file; None where only reading it would tell."""
+        ...
+
+    def chunks(
+        self, leaves: Set[int], share: Share = WHOLE_FILE, may_match: MayMatch | None = None
+    ) -> Iterator[Chunk]:
+        """Yield the share's rows in file order, with the columns of `prune(columns, leaves)`.
+
+        No leaves at all still gives chunks, of rows without columns.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> StoredFile: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...

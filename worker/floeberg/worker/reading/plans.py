@@ -1,0 +1,106 @@
+"""Read a plan: its tasks in order, as batches of a size for the wire, each with its place.
+
+A read may be resumed from any place, on any worker: it goes on with exactly the rows that come
+after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from floeberg.protocol.plans import START, ReadPlan, ResumePlace
+from floeberg.protocol.storage import Storage, StorageConfig
+from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.deletes.loading import DeleteLoader
+from floeberg.worker.reading.slicing import slice_batch
+from floeberg.worker.reading.tasks import KeptRows, TaskReader
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedBatch:
+    """Rows, and the place after them."""
+
+    batch: pa.RecordBatch
+    place: ResumePlace
+
+
+def to_batches_for_tasks(
+    plan: ReadPlan,
+    storage: Storage,
+    *,
+    resume: ResumePlace = START,
+    deletes: DeleteCache | None = None,
+) -> Iterator[PlacedBatch]:
+    """Yield the rows of the plan's tasks in order, from `resume` on.
+
+    Every batch has the Arrow schema of `plan.projection`; without a row there is no batch.
+    `deletes` is what a worker keeps of delete files between plans. The plan's limit counts the rows
+    of this call: whoever resumes knows how many came before, and cuts the rest. Never plans, and
+    reads neither metadata nor manifests.
+    """
+    options = plan.options
+    reader = _task_reader(plan, storage, deletes or DeleteCache())
+    remaining = options.limit
+    for index in range(resume.task, len(plan.tasks)):
+        from_row = resume.row if index == resume.task else 0
+        for kept in reader.read(plan.tasks[index], from_row):
+            if remaining == 0:
+                return
+            for piece in _placed(kept, index, options.batch_size, options.batch_bytes):
+                if remaining is None:
+                    yield piece
+                    continue
+                taken = min(remaining, piece.batch.num_rows)
+                remaining -= taken
+                yield PlacedBatch(piece.batch.slice(0, taken), piece.place)
+                if not remaining:
+                    return
+
+
+def _task_reader(plan: ReadPlan, storage: Storage, deletes: DeleteCache) -> TaskReader:
+    schema = plan.metadata.schema_by_id(plan.schema_id)
+    loader = DeleteLoader(
+        storage,
+        _storage_id(plan.storage),
+        plan.metadata,
+        schema,
+        deletes,
+        plan.options.verify_crc,
+    )
+    return TaskReader(
+        storage,
+        plan.metadata,
+        schema,
+        plan.projection,
+        loader,
+        verify_crc=plan.options.verify_crc,
+    )
+
+
+def _storage_id(config: StorageConfig) -> Hashable:
+    """Return what decides which bytes a location means: where it is rebased to, and the store.
+
+    Credentials are left out: they change with every plan, and open the same objects.
+    """
+    endpoints = {k: v for k, v in config.properties.items() if k.endswith("endpoint")}
+    return (tuple(sorted(config.rebase.items())), tuple(sorted(endpoints.items())))
+
+
+def _placed(
+    kept: KeptRows, task: int, max_rows: int | None, max_bytes: int
+) -> Iterator[PlacedBatch]:
+    after = ResumePlace(task + 1, 0) if kept.next_row is None else ResumePlace(task, kept.next_row)
+    pieces = list(slice_batch(kept.batch, max_rows, max_bytes))
+    if len(pieces) == 1:
+        yield PlacedBatch(pieces[0], after)
+        return
+    positions = kept.positions()
+    end = 0
+    for piece in pieces:
+        end += piece.num_rows
+        is_last = end == kept.batch.num_rows
+        place = after if is_last else ResumePlace(task, int(positions[end - 1]) + 1)
+        yield PlacedBatch(piece, place)

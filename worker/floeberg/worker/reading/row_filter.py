@@ -1,0 +1,66 @@
+"""Decide which rows of a chunk are kept: those that no delete names and for which the filter is
+true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from floeberg.protocol.expressions.model import TRUE, BoundExpression, field_ids
+from floeberg.protocol.schema import Schema
+from floeberg.protocol.types import NestedField
+from floeberg.worker.arrow import ArrowArray
+from floeberg.worker.deletes.loading import TaskDeletes
+from floeberg.worker.deletes.positions import keep_mask
+from floeberg.worker.projection.flat import FlatField
+from floeberg.worker.reading.predicates import Test, compile_filter, is_true
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """The deletes and the residual of one task, over the flat `fields` that they look at."""
+
+    fields: tuple[FlatField, ...]
+    deletes: TaskDeletes
+    residual: Test | None
+
+    @classmethod
+    def of(cls, residual: BoundExpression, schema: Schema, deletes: TaskDeletes) -> RowFilter:
+        found = {field_id: FlatField.of(schema, field_id) for field_id in field_ids(residual)}
+        for equality in deletes.equality:
+            found |= {flat.field.field_id: flat for flat in equality.fields}
+        test = compile_filter(residual) if residual != TRUE else None
+        return cls(tuple(found.values()), deletes, test)
+
+    @property
+    def columns(self) -> list[NestedField]:
+        """What to project for `keep`, in this order."""
+        return [flat.column for flat in self.fields]
+
+    def keep(self, first_row: int, num_rows: int, columns: Sequence[ArrowArray]) -> Mask | None:
+        """Return which of the rows are kept, None when all are. `columns` are those of `columns`,
+        projected.
+        """
+        flat = {
+            field.field.field_id: field.flatten(column)
+            for field, column in zip(self.fields, columns, strict=True)
+        }
+        keep = keep_mask(first_row, num_rows, self.deletes.positions)
+        for equality in self.deletes.equality:
+            matched = equality.keys.matches([flat[f.field.field_id] for f in equality.fields])
+            keep = _both(keep, ~matched)
+        if self.residual is not None:
+            keep = _both(keep, is_true(self.residual, flat, num_rows))
+        return keep
+
+
+def _both(keep: Mask | None, other: Mask) -> Mask | None:
+    if keep is not None:
+        return keep & other
+    return None if other.all() else other
