@@ -11,11 +11,10 @@ Files".
 
 from __future__ import annotations
 
-import bz2
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -24,6 +23,7 @@ import pyarrow as pa
 from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import SchemaParseException, UnknownType
 
+from floeberg.protocol.avro_codecs import CODECS
 from floeberg.protocol.errors import CorruptManifest, Unsupported
 from floeberg.protocol.types import Json
 
@@ -110,7 +110,7 @@ def read_avro(raw: bytes, where: str) -> AvroFile:
         schema = json.loads(metadata["avro.schema"])
         layout = parse_schema(_by_field_id(schema))
         codec = metadata.get("avro.codec", b"null").decode()
-        inflate = _CODECS.get(codec)
+        inflate = CODECS.get(codec)
         if inflate is None:
             raise Unsupported(f"{where} is compressed with {codec!r}, which is no codec of Avro's")
         blocks = []
@@ -170,52 +170,6 @@ def _read_header(reader: _Bytes) -> dict[str, bytes]:
             name = reader.take(reader.long()).decode()
             metadata[name] = reader.take(reader.long())
     return metadata
-
-
-# --- codecs ---------------------------------------------------------------------------------------
-
-
-def _inflate_zstandard(data: bytes) -> bytes:
-    # streamed, since a frame may leave its content size out
-    with pa.input_stream(BytesIO(data), compression="zstd") as stream:
-        return stream.read()
-
-
-def _inflate_snappy(data: bytes) -> bytes:
-    """Snappy's raw format, then the big-endian CRC-32 of what it inflates to."""
-    body, checksum = data[:-4], data[-4:]
-    size = shift = 0
-    for byte in body[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    if size > len(body) * 64:
-        # Snappy's densest element is 3 bytes for 64: a larger size is damage, and would be
-        # allocated
-        raise ValueError("a Snappy block states an impossible size")
-    out = bytes(pa.decompress(body, decompressed_size=size, codec="snappy", asbytes=True))
-    if zlib.crc32(out).to_bytes(4, "big") != checksum:
-        raise ValueError("the checksum of a Snappy block is wrong")
-    return out
-
-
-def _inflate_deflate(data: bytes) -> bytes:
-    inflater = zlib.decompressobj(-15)
-    out = inflater.decompress(data)
-    if not inflater.eof:
-        raise EOFError("a deflated block is cut short")
-    return out
-
-
-_CODECS: Mapping[str, Callable[[bytes], bytes]] = {
-    "null": lambda data: data,
-    "deflate": _inflate_deflate,
-    "snappy": _inflate_snappy,
-    "zstandard": _inflate_zstandard,
-    "bzip2": bz2.decompress,
-    "xz": lzma.decompress,
-}
 
 
 # --- schemas --------------------------------------------------------------------------------------

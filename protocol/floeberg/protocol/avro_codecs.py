@@ -1,0 +1,58 @@
+"""The codecs of Avro's object containers, without another package for any of them.
+
+Spec: the Avro specification, "Required Codecs" and "Optional Codecs".
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Mapping
+from io import BytesIO
+
+import pyarrow as pa
+
+
+def _inflate_zstandard(data: bytes) -> bytes:
+    # streamed, since a frame may leave its content size out
+    with pa.input_stream(BytesIO(data), compression="zstd") as stream:
+        return stream.read()
+
+
+def _inflate_snappy(data: bytes) -> bytes:
+    """Snappy's raw format, then the big-endian CRC-32 of what it inflates to."""
+    body, checksum = data[:-4], data[-4:]
+    size = shift = 0
+    for byte in body[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if size > len(body) * 64:
+        # Snappy's densest element is 3 bytes for 64: a larger size is damage, and would be
+        # allocated
+        raise ValueError("a Snappy block states an impossible size")
+    out = bytes(pa.decompress(body, decompressed_size=size, codec="snappy", asbytes=True))
+    if zlib.crc32(out).to_bytes(4, "big") != checksum:
+        raise ValueError("the checksum of a Snappy block is wrong")
+    return out
+
+
+def _inflate_deflate(data: bytes) -> bytes:
+    inflater = zlib.decompressobj(-15)
+    out = inflater.decompress(data)
+    if not inflater.eof:
+        raise EOFError("a deflated block is cut short")
+    return out
+
+
+CODECS: Mapping[str, Callable[[bytes], bytes]] = {
+    "null": lambda data: data,
+    "deflate": _inflate_deflate,
+    "snappy": _inflate_snappy,
+    "zstandard": _inflate_zstandard,
+    "bzip2": bz2.decompress,
+    "xz": lzma.decompress,
+}
+"""How to inflate a block, by the name that the header gives the codec. Each raises on damage."""
