@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -17,7 +17,12 @@ MAX_BODY_BYTES = 1 << 20
 Body = TypeVar("Body", bound=BaseModel)
 
 
-def parse_body(model: type[Body], raw: bytes | str, what: str) -> Body:
+def parse_body(
+    model: type[Body],
+    raw: bytes | str,
+    what: str,
+    parse_float: Callable[[str], object] = float,
+) -> Body:
     """Return the JSON object in `raw` as a `model`.
 
     Raises `BadCommand` for more than `MAX_BODY_BYTES`, for what is not a JSON object, and for one
@@ -26,7 +31,7 @@ def parse_body(model: type[Body], raw: bytes | str, what: str) -> Body:
     if len(raw) > MAX_BODY_BYTES:
         raise BadCommand(f"the {what} has {len(raw)} bytes; at most {MAX_BODY_BYTES} are read")
     try:
-        parsed = json.loads(raw, parse_constant=_refuse_constant)
+        parsed = json.loads(raw, parse_float=parse_float, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as exc:
         reason = str(exc) if isinstance(exc, json.JSONDecodeError) else "it cannot be decoded"
         raise BadCommand(f"the {what} is not JSON: {reason}") from exc

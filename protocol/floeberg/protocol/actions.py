@@ -1,0 +1,248 @@
+"""The actions of a coordinator: their names, and what they take and give as JSON.
+
+An action's body is one JSON object, and so is each of its results; long answers come as several
+results, a page each. Requests are read strictly. A reply may gain keys in a later version, which an
+older client passes over. The sealed actions by which workers join are in
+`floeberg.protocol.registration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from floeberg.protocol.bodies import parse_body
+from floeberg.protocol.commands import ScanCommand, Table
+from floeberg.protocol.errors import FloebergError
+from floeberg.protocol.registration import LEAVE_WORKER, REGISTER_WORKER, RENEW_WORKER
+from floeberg.protocol.types import Json
+
+PAGE_LENGTH = 1000
+"""How many tables or tasks one result holds at most."""
+
+
+class Request(BaseModel):
+    """What an action takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class Reply(BaseModel):
+    """One result of an action."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+class TablesRequest(Request):
+    """All tables, or those of one catalog and of the namespaces at and below `namespace`."""
+
+    catalog: str | None = None
+    namespace: tuple[str, ...] = ()
+
+
+class TableEntry(Reply):
+    """A table that is served. `identifier` is its name in its catalog, as parts."""
+
+    catalog: str
+    identifier: tuple[str, ...]
+    is_default_catalog: bool = False
+
+
+class TablesPage(Reply):
+    tables: tuple[TableEntry, ...]
+
+
+class TableRequest(Request):
+    """One table, by its name."""
+
+    table: Table
+
+
+class RefEntry(Reply):
+    name: str
+    type: Literal["branch", "tag"]
+    snapshot_id: int
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+
+
+class TableDescription(Reply):
+    """What a table is like now; schema, specs and sort orders are in Appendix C's JSON."""
+
+    catalog: str
+    identifier: tuple[str, ...]
+    location: str | None
+    metadata_location: str
+    format_version: int
+    table_uuid: str | None
+    last_updated_ms: int
+    table_schema: Json
+    partition_specs: tuple[Json, ...]
+    default_spec_id: int
+    sort_orders: tuple[Json, ...]
+    default_sort_order_id: int
+    properties: dict[str, str]
+    current_snapshot_id: int | None
+    snapshot_count: int
+    refs: tuple[RefEntry, ...]
+
+
+class SnapshotEntry(Reply):
+    snapshot_id: int
+    parent_snapshot_id: int | None
+    sequence_number: int
+    timestamp_ms: int
+    operation: str
+    summary: dict[str, str]
+    schema_id: int | None
+    manifest_list: str | None
+
+
+class SnapshotList(Reply):
+    """A table's snapshots, oldest first, and the names that point at them."""
+
+    snapshots: tuple[SnapshotEntry, ...]
+    current_snapshot_id: int | None
+    refs: tuple[RefEntry, ...]
+
+
+# --- scans ---------------------------------------------------------------------------------------
+
+
+class CountReply(Reply):
+    """How many rows a scan has; `count` is None where only reading its files can tell."""
+
+    count: int | None
+    snapshot_id: int | None
+
+
+class PlanPage(Reply):
+    """Some tasks of a scan, in plan order.
+
+    Each of `tasks` has the form of the Iceberg REST protocol's FileScanTask; its
+    `delete-file-references` count within this page's `delete_files`. The first page has `counters`:
+    what planning looked at, and what it pruned.
+    """
+
+    snapshot_id: int | None
+    tasks: tuple[Json, ...]
+    delete_files: tuple[Json, ...] = ()
+    counters: dict[str, int] = Field(default_factory=dict)
+
+
+# --- status --------------------------------------------------------------------------------------
+
+
+class StatusRequest(Request):
+    """Takes nothing."""
+
+
+class WorkerEntry(Reply):
+    worker_id: str
+    location: str
+    state: Literal["ready", "draining"]
+    version: str
+    zone: str | None
+    http_address: str | None
+    max_streams: int
+    streams: int
+    max_bytes: int
+    bytes_in_flight: int
+    last_seen_ms: int
+
+
+class CatalogEntry(Reply):
+    name: str
+    kind: str
+    is_default: bool
+
+
+class Status(Reply):
+    """A coordinator and its fleet. `queries` counts since the start, by outcome."""
+
+    coordinator_id: str
+    version: str
+    started_ms: int
+    uptime_seconds: float
+    workers: tuple[WorkerEntry, ...]
+    catalogs: tuple[CatalogEntry, ...]
+    queries: dict[str, int]
+
+
+# --- the actions ---------------------------------------------------------------------------------
+
+RequestT = TypeVar("RequestT", bound=BaseModel)
+ReplyT = TypeVar("ReplyT", bound=Reply)
+
+
+@dataclass(frozen=True)
+class Action(Generic[RequestT, ReplyT]):
+    """An action's name, and the forms of its body and of each result.
+
+    >>> COUNT.parse_reply(COUNT.encode_reply(CountReply(count=3, snapshot_id=None)))
+    CountReply(count=3, snapshot_id=None)
+    """
+
+    name: str
+    description: str
+    request: type[RequestT]
+    reply: type[ReplyT]
+
+    def parse_request(self, body: bytes) -> RequestT:
+        """Return the request in an action's body; an empty one is `{}`. Raises `BadCommand`."""
+        return parse_body(self.request, body or b"{}", self.name)
+
+    def encode_reply(self, reply: ReplyT) -> bytes:
+        return reply.model_dump_json().encode()
+
+    def parse_reply(self, raw: bytes) -> ReplyT:
+        """Return a reply as a client reads it; one that it can't read raises `FloebergError`."""
+        try:
+            return self.reply.model_validate_json(raw)
+        except ValidationError as exc:
+            raise FloebergError(
+                f"the server's answer to {self.name} can't be read; it may be of another version"
+            ) from exc
+
+
+TABLES = Action("floeberg.tables", "the tables that are served", TablesRequest, TablesPage)
+DESCRIBE = Action("floeberg.describe", "what a table is like", TableRequest, TableDescription)
+SNAPSHOTS = Action("floeberg.snapshots", "a table's snapshots", TableRequest, SnapshotList)
+FILES = Action("floeberg.files", "the files that a scan reads", ScanCommand, PlanPage)
+COUNT = Action("floeberg.count", "a scan's rows, where metadata tells", ScanCommand, CountReply)
+PLAN = Action("floeberg.plan", "a scan's tasks", ScanCommand, PlanPage)
+STATUS = Action("floeberg.status", "the coordinator and its workers", StatusRequest, Status)
+
+DESCRIPTIONS: tuple[tuple[str, str], ...] = (
+    *(
+        (action.name, action.description)
+        for action in (TABLES, DESCRIBE, SNAPSHOTS, FILES, COUNT, PLAN, STATUS)
+    ),
+    (REGISTER_WORKER, "a worker joins (sealed)"),
+    (RENEW_WORKER, "a worker stays (sealed)"),
+    (LEAVE_WORKER, "a worker leaves (sealed)"),
+)
+"""Every action with its description, for ListActions."""
+
+Item = TypeVar("Item")
+
+
+def pages(items: Iterable[Item], length: int = PAGE_LENGTH) -> Iterator[tuple[Item, ...]]:
+    """Yield `items` in tuples of at most `length`; an empty one where there are none.
+
+    >>> list(pages([1, 2, 3], 2)), list(pages([]))
+    ([(1, 2), (3,)], [()])
+    """
+    remaining = iter(items)
+    page = tuple(islice(remaining, length))
+    yield page
+    while page := tuple(islice(remaining, length)):
+        yield page
