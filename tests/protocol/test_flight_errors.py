@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -321,3 +322,10 @@ def test_every_status_can_be_sent(monkeypatch: pytest.MonkeyPatch):
 
     assert set(kinds) == set(Status)
     assert len(set(kinds.values())) == len(Status)
+
+
+def test_the_documentation_lists_every_code_with_its_status():
+    page = Path(__file__).parents[2] / "docs" / "wire-format.md"
+    listed = re.findall(r"^\| `([A-Z_]+)` \| ([A-Z_]+) \|", page.read_text(), re.MULTILINE)
+
+    assert dict(listed) == {cls.code: status.name for cls, status in STATUSES.items()}
