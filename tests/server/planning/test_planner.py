@@ -119,6 +119,10 @@ def test_manifests_named_in_v1_metadata_are_planned(create):
     assert files(plan(table)) == located(eu, us)
     assert files(plan(table, ["=", "region", "us"])) == located(us)
     assert [t.data_file.data_sequence_number for t in plan(table).tasks] == [0, 0]
+    storage, cache = RecordingStorage(), ManifestCache()
+    plan_files(scan_of(table), storage, cache)
+    plan_files(scan_of(table), storage, cache)
+    assert len(storage.read_locations) == 1
 
 
 def test_more_manifests_than_are_fetched_at_once_keep_their_order(create):

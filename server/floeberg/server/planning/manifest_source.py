@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import TypeVar
 
 from floeberg.protocol.errors import MissingFile, Unsupported
@@ -43,7 +44,7 @@ class ManifestSource:
         """
         if snapshot.manifest_list is None:
             # version 1 may name manifests in the table's metadata itself
-            return list(_map_in_order(self._describe, snapshot.manifests))
+            return list(_map_in_order(self._described, snapshot.manifests))
         key = ListKey(self._table_uuid, snapshot.manifest_list)
         manifests = self._cache.manifest_list(key)
         if manifests is None:
@@ -54,19 +55,41 @@ class ManifestSource:
 
     def entries(
         self, manifests: Sequence[ManifestFile]
-    ) -> Iterator[tuple[ManifestFile, Sequence[ManifestEntry]]]:
+    ) -> Generator[tuple[ManifestFile, Sequence[ManifestEntry]], None, None]:
         """Yield each manifest with its live entries, in the order given.
 
-        Later manifests are fetched while earlier ones are used. Raises as `manifests` does, at the
-        first manifest in that order that cannot be read.
+        Later manifests are fetched while earlier ones are used; close the generator if it is not
+        used up. Raises as `manifests` does, at the first manifest in that order that cannot be
+        read.
         """
-        return zip(manifests, _map_in_order(self._entries, manifests), strict=True)
+        known = [self._cache.entries(self._key(m)) for m in manifests]
+        missing = [m for m, entries in zip(manifests, known, strict=True) if entries is None]
+        with closing(_map_in_order(self._fetched, missing)) as fetched:
+            for manifest, entries in zip(manifests, known, strict=True):
+                yield manifest, next(fetched) if entries is None else entries
 
-    def _describe(self, location: str) -> ManifestFile:
-        return describe_manifest(self._read(location, "manifest", encrypted=False), location)
+    def _described(self, location: str) -> ManifestFile:
+        key = ListKey(self._table_uuid, location)
+        known = self._cache.manifest_list(key)
+        if known is not None:
+            return known[0]
+        raw = self._read(location, "manifest", encrypted=False)
+        manifest = describe_manifest(raw, location)
+        self._cache.keep_manifest_list(key, (manifest,))
+        self._decode(raw, manifest)  # so that it is not fetched again for its entries
+        return manifest
 
-    def _entries(self, manifest: ManifestFile) -> Sequence[ManifestEntry]:
-        key = ManifestKey(
+    def _fetched(self, manifest: ManifestFile) -> Sequence[ManifestEntry]:
+        raw = self._read(manifest.location, "manifest", manifest.key_metadata is not None)
+        return self._decode(raw, manifest)
+
+    def _decode(self, raw: bytes, manifest: ManifestFile) -> Sequence[ManifestEntry]:
+        entries = tuple(read_manifest(raw, manifest))
+        self._cache.keep_entries(self._key(manifest), entries)
+        return entries
+
+    def _key(self, manifest: ManifestFile) -> ManifestKey:
+        return ManifestKey(
             self._table_uuid,
             manifest.location,
             manifest.spec_id,
@@ -74,12 +97,6 @@ class ManifestSource:
             manifest.added_snapshot_id,
             manifest.first_row_id,
         )
-        entries = self._cache.entries(key)
-        if entries is None:
-            raw = self._read(manifest.location, "manifest", manifest.key_metadata is not None)
-            entries = tuple(read_manifest(raw, manifest))
-            self._cache.keep_entries(key, entries)
-        return entries
 
     def _read(self, location: str, role: str, encrypted: bool) -> bytes:
         """Return the file. A key alone proves nothing: some writers name one for plain files."""
@@ -92,7 +109,7 @@ class ManifestSource:
         return raw
 
 
-def _map_in_order(function: Callable[[A], R], arguments: Sequence[A]) -> Iterator[R]:
+def _map_in_order(function: Callable[[A], R], arguments: Sequence[A]) -> Generator[R, None, None]:
     """Yield the results in order, keeping a few calls ahead of whoever takes them."""
     if len(arguments) < 2:
         yield from map(function, arguments)

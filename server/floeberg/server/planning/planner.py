@@ -8,6 +8,7 @@ fetching. Its whole interface is `plan_files`. Spec: "Scan Planning".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 from floeberg.protocol.expressions.model import FALSE
 from floeberg.protocol.files import DataFile, DeleteFile, ManifestContent, ManifestFile
@@ -71,11 +72,12 @@ class _Planner:
         # without data there is nothing to delete from
         deletes = [m for m in kept if m.content is ManifestContent.DELETES] if data else []
         tasks: list[FileScanTask] = []
-        for manifest, entries in self._source.entries([*deletes, *data]):
-            if manifest.content is ManifestContent.DELETES:
-                self._index(manifest, entries)
-            else:
-                tasks.extend(self._tasks(manifest, entries))
+        with closing(self._source.entries([*deletes, *data])) as read:
+            for manifest, entries in read:
+                if manifest.content is ManifestContent.DELETES:
+                    self._index(manifest, entries)
+                else:
+                    tasks.extend(self._tasks(manifest, entries))
         counters = PlanCounters(
             manifests=len(manifests),
             manifests_skipped=len(manifests) - len(deletes) - len(data),
