@@ -195,7 +195,7 @@ def test_a_wrong_key_is_named(keys: dict[str, Json], words: str):
         (b'{"table": "t", "limit": NaN}', "not JSON"),
         (b'{"table": "t", "filter": ' + b"[" * 100_000 + b"}", "not JSON"),
         (b'{"table": "t", "limit": ' + b"9" * 5000 + b"}", "not JSON"),
-        (b" " * (MAX_BODY_BYTES + 1), "has 1048577 bytes; at most 1048576 are read"),
+        (b" " * (MAX_BODY_BYTES + 1), "has 16777217 bytes; at most 16777216 are read"),
     ],
 )
 def test_what_is_no_command_is_refused(raw: bytes, words: str):

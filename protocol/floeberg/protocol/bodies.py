@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.types import Json
 
-MAX_BODY_BYTES = 1 << 20
+MAX_BODY_BYTES = 16 << 20
 
 Body = TypeVar("Body", bound=BaseModel)
 
