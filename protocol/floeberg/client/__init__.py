@@ -1,1 +1,13 @@
-"""Ask a coordinator for a scan, and read its endpoints in parallel."""
+"""Read tables from a floeberg server, in parallel, losing no row when a worker goes.
+
+from floeberg.client import connect
+
+with connect("grpc://localhost:8815") as lake:
+    rows = lake.table("db.orders").scan(filter="amount > 10", select=["id", "amount"]).to_arrow()
+"""
+
+from floeberg.client.lake import Lake, RemoteTable, connect
+from floeberg.client.scan import RemoteScan
+from floeberg.client.streams import Progress, RetryPolicy
+
+__all__ = ["Lake", "Progress", "RemoteScan", "RemoteTable", "RetryPolicy", "connect"]

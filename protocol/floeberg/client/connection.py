@@ -1,0 +1,110 @@
+"""A connection to a floeberg coordinator, and to the workers that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from floeberg.protocol.errors import BadRequest
+from floeberg.protocol.flight_errors import from_flight
+
+# A client that does not read would let gRPC buffer tens of megabytes a stream; a window that does
+# not grow costs no throughput on the networks measured. Subchannels of its own keep streams from
+# sharing one connection's window and thread.
+_CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 4 << 20),
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+
+@contextmanager
+def floeberg_errors() -> Iterator[None]:
+    """Raise what a Flight call raises as the `FloebergError` that it stands for."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as exc:
+        raise from_flight(exc) from exc
+
+
+class Connection:
+    """Dials servers under one set of credentials, and keeps a client for each of them.
+
+    Safe to use from several threads. Credentials are only ever sent over a channel as private as
+    the coordinator's: with TLS there, a plain-text location is not dialled.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        *,
+        token: str | None = None,
+        tls_roots: str | None = None,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        self.location = location
+        self._tls_roots = tls_roots
+        self._headers = [("authorization", f"Bearer {token}")] if token else []
+        self._timeout_seconds = timeout_seconds
+        self._lock = Lock()
+        self._idle: dict[str, list[fl.FlightClient]] = {}
+        self._closed = False
+
+    @property
+    def is_private(self) -> bool:
+        return self.location.startswith("grpc+tls:")
+
+    def call_options(self, *, bounded: bool = True) -> fl.FlightCallOptions:
+        """Return the options of one call: credentials, and the deadline unless the call is a long
+        stream."""
+        timeout = self._timeout_seconds if bounded else None
+        return fl.FlightCallOptions(timeout=timeout, headers=self._headers)
+
+    def may_dial(self, location: str) -> bool:
+        return not self.is_private or location.startswith("grpc+tls:")
+
+    @contextmanager
+    def client(self, location: str | None = None) -> Iterator[fl.FlightClient]:
+        """Lend a client for `location` (the coordinator when None) to one stream or call at a
+        time."""
+        target = location or self.location
+        with self._lock:
+            if self._closed:
+                raise BadRequest("this connection was closed; connect again")
+            idle = self._idle.setdefault(target, [])
+            client = idle.pop() if idle else None
+        if client is None:
+            client = self._dial(target)
+        try:
+            yield client
+        except BaseException:
+            client.close()  # a broken channel is not lent again
+            raise
+        with self._lock:
+            if not self._closed:
+                self._idle[target].append(client)
+                return
+        client.close()
+
+    def _dial(self, location: str) -> fl.FlightClient:
+        try:
+            return fl.FlightClient(
+                location, tls_root_certs=self._tls_roots, generic_options=_CHANNEL_OPTIONS
+            )
+        except (pa.ArrowException, ValueError) as exc:
+            raise BadRequest(
+                f"{location!r} is not a Flight location; write grpc://HOST:PORT or"
+                " grpc+tls://HOST:PORT"
+            ) from exc
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            clients = [client for idle in self._idle.values() for client in idle]
+            self._idle.clear()
+        for client in clients:
+            client.close()

@@ -1,0 +1,174 @@
+"""What a floeberg server serves, as a client sees it: tables, their metadata, and scans of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from floeberg.client.calls import ask
+from floeberg.client.connection import Connection
+from floeberg.client.scan import RemoteScan
+from floeberg.client.streams import Progress
+from floeberg.protocol.actions import (
+    DESCRIBE,
+    SNAPSHOTS,
+    STATUS,
+    TABLES,
+    SnapshotList,
+    Status,
+    TableDescription,
+)
+from floeberg.protocol.bodies import dump_json, validate_body
+from floeberg.protocol.commands import ScanCommand, TableName
+from floeberg.protocol.errors import BadConfig, ConflictingSnapshot
+from floeberg.protocol.expressions import as_expression
+from floeberg.protocol.expressions.json_form import expression_to_json
+from floeberg.protocol.expressions.model import Expression
+
+
+def connect(
+    location: str,
+    token: str | None = None,
+    tls_roots: str | Path | None = None,
+    *,
+    timeout_seconds: float | None = 60.0,
+) -> Lake:
+    """Return the tables that the coordinator at `location` (`grpc://host:8815`, `grpc+tls://…`)
+    serves.
+
+    `token` is sent as a bearer token with every call, also to the workers. `tls_roots` are the
+    certificates to trust, as PEM text or the path of a PEM file; without them, the system's.
+    `timeout_seconds` bounds each call but not the streams of rows. Nothing is dialled until the
+    first call.
+    """
+    roots = None if tls_roots is None else _pem(tls_roots)
+    return Lake(Connection(location, token=token, tls_roots=roots, timeout_seconds=timeout_seconds))
+
+
+def _pem(source: str | Path) -> str:
+    if isinstance(source, str) and "-----BEGIN" in source:
+        return source
+    try:
+        return Path(source).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise BadConfig(f"tls_roots {str(source)!r} is not a readable PEM file: {exc}") from exc
+
+
+class Lake:
+    """The tables of one server. Use it in a `with` block, or `close()` it; safe to use from several
+    threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def tables(self) -> list[TableName]:
+        """Return the names of all tables, sorted; `str(name)` is the dotted form."""
+        entries = [t for page in ask(self._connection, TABLES) for t in page.tables]
+        names = (
+            t.identifier if t.is_default_catalog else (t.catalog, *t.identifier) for t in entries
+        )
+        return [TableName(parts) for parts in sorted(names)]
+
+    def table(self, name: str | Sequence[str] | TableName) -> RemoteTable:
+        """Return one table by name: `db.orders`, `catalog.db.orders`, or the parts of names that
+        hold dots.
+
+        Nothing is asked of the server yet: an unknown name is told by the first call that needs it.
+        """
+        parsed = name if isinstance(name, TableName) else TableName.parse(name)
+        return RemoteTable(self._connection, parsed)
+
+    def status(self) -> Status:
+        """Return what the coordinator knows of itself, its catalogs and its workers."""
+        (status,) = ask(self._connection, STATUS)
+        return status
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Lake:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class RemoteTable:
+    """One table of a server, by name."""
+
+    def __init__(self, connection: Connection, name: TableName) -> None:
+        self._connection = connection
+        self.name = name
+
+    def schema(self) -> pa.Schema:
+        """Return the table's current schema, as its rows are read."""
+        return self.scan().schema()
+
+    def describe(self) -> TableDescription:
+        """Return what the table is like: location, version, Iceberg schema, specs, properties,
+        refs."""
+        (description,) = ask(self._connection, DESCRIBE, self._body())
+        return description
+
+    def snapshots(self) -> SnapshotList:
+        """Return the table's snapshots, oldest first, and its branches and tags."""
+        (snapshots,) = ask(self._connection, SNAPSHOTS, self._body())
+        return snapshots
+
+    def _body(self) -> bytes:
+        return dump_json({"table": self.name.to_json()})
+
+    def scan(
+        self,
+        *,
+        filter: str | list[Any] | Expression | None = None,
+        select: Iterable[str] | None = None,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of: int | str | datetime | None = None,
+        limit: int | None = None,
+        ordered: bool = False,
+        case_sensitive: bool = True,
+        split_size: int | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> RemoteScan:
+        """Return a scan of the rows of which `filter` is true.
+
+        `filter` is text (`amount > 10 AND region IN ('eu','us')`) or the JSON form. `select` names
+        columns in the order wanted; none at all still counts rows. At most one of `snapshot_id`,
+        `ref` (a branch or tag) and `as_of` (ms since the epoch, a datetime with a zone, or its ISO
+        text) says what to read. `limit` is exact. `ordered` asks for plan order. `on_progress` is
+        called from reading threads. Raises `BadCommand`, `BadFilter` and `ConflictingSnapshot` at
+        once for what the server need not tell.
+        """
+        chosen = {"snapshot_id": snapshot_id, "ref": ref, "as_of": as_of}
+        given = [name for name, value in chosen.items() if value is not None]
+        if len(given) > 1:
+            raise ConflictingSnapshot(given)
+        body = {
+            "table": self.name.to_json(),
+            "filter": None if filter is None else expression_to_json(as_expression(filter)),
+            "select": None if select is None else list(select),
+            "snapshot_id": snapshot_id,
+            "ref": ref,
+            "as_of": as_of.isoformat() if isinstance(as_of, datetime) else as_of,
+            "limit": limit,
+            "ordered": ordered,
+            "case_sensitive": case_sensitive,
+            "split_size": split_size,
+        }
+        command = validate_body(ScanCommand, body, "scan")
+        scan = RemoteScan(self._connection, command)
+        if on_progress is None:
+            return scan
+        return RemoteScan(self._connection, command, on_progress=on_progress)

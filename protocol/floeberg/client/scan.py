@@ -1,0 +1,136 @@
+"""A scan on a fleet: planned by the coordinator, read from the workers in parallel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from floeberg.client.calls import ask
+from floeberg.client.connection import Connection, floeberg_errors
+from floeberg.client.streams import Progress, RetryPolicy, read_endpoint
+from floeberg.process.ahead import read_as_they_come, read_in_order
+from floeberg.protocol.actions import COUNT, PLAN, PlanPage
+from floeberg.protocol.commands import ScanCommand
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_STREAMS_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class RemoteScan:
+    """One scan. Nothing is asked of the server until a method that reads is called, and each call
+    plans anew.
+
+    Rows come in no particular order over endpoints, unless the scan is `ordered`: then in plan
+    order.
+    """
+
+    connection: Connection = field(repr=False)
+    command: ScanCommand
+    policy: RetryPolicy = field(default_factory=RetryPolicy, repr=False)
+    on_progress: Callable[[Progress], None] = field(default=lambda _: None, repr=False)
+
+    def planned(self) -> PlannedScan:
+        """Return the scan as the coordinator plans it now: a snapshot that later commits do not
+        change."""
+        descriptor = fl.FlightDescriptor.for_command(self.command.to_json())
+        with self.connection.client() as client, floeberg_errors():
+            info = client.get_flight_info(descriptor, self.connection.call_options())
+        return PlannedScan(self, info)
+
+    def schema(self) -> pa.Schema:
+        """Return the schema of the rows."""
+        descriptor = fl.FlightDescriptor.for_command(self.command.to_json())
+        with self.connection.client() as client, floeberg_errors():
+            result: Any = client.get_schema(descriptor, self.connection.call_options())
+        # a SchemaResult, whatever the stubs say
+        schema: pa.Schema = result.schema
+        return schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream that holds a bounded window; DuckDB, Polars and others read
+        it as it is."""
+        plan = self.planned()
+        return pa.RecordBatchReader.from_batches(plan.info.schema, plan.batches())
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows batch by batch, as they arrive."""
+        yield from self.planned().batches()
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as one table."""
+        plan = self.planned()
+        return pa.Table.from_batches(plan.batches(), schema=plan.info.schema)
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Return all rows as a pandas DataFrame; `options` are those of
+        `pyarrow.Table.to_pandas`."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a Polars DataFrame (extra `polars`)."""
+        import polars as pl  # an optional dependency
+
+        frame = pl.from_arrow(self.to_arrow())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def count(self) -> int:
+        """Return how many rows the scan has: from metadata where that is exact, else by reading no
+        column of them."""
+        (counted,) = ask(self.connection, COUNT, self.command.to_json())
+        if counted.count is not None:
+            return counted.count
+        narrow = replace(self, command=self.command.model_copy(update={"select": ()}))
+        return sum(batch.num_rows for batch in narrow.to_batches())
+
+    def plan(self) -> list[PlanPage]:
+        """Return the scan's tasks, in pages, in the shape of the REST spec's FileScanTask."""
+        return ask(self.connection, PLAN, self.command.to_json())
+
+
+@dataclass(frozen=True)
+class PlannedScan:
+    """A scan with its plan: `info` has the schema, the endpoints with tickets and locations, and
+    totals (-1 unknown)."""
+
+    scan: RemoteScan
+    info: fl.FlightInfo
+
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the rows, reading several endpoints at once and resuming those that break."""
+        scan, info = self.scan, self.info
+
+        def read(endpoint: fl.FlightEndpoint) -> Iterator[pa.RecordBatch]:
+            return read_endpoint(
+                endpoint, info.schema, scan.connection, scan.policy, scan.on_progress
+            )
+
+        if not info.endpoints:
+            return
+        width = min(len(info.endpoints), _STREAMS_AT_ONCE)
+        read_all = read_in_order if scan.command.ordered else read_as_they_come
+        batches = read_all(info.endpoints, read, in_flight=width)
+        with closing(batches):
+            yield from _first_rows(batches, scan.command.limit)
+
+
+def _first_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """Yield at most `limit` rows. A worker that resumes a stream counts its rows anew, so the limit
+    is kept here."""
+    if limit is None:
+        yield from batches
+        return
+    remaining = limit
+    while remaining and (batch := next(batches, None)) is not None:
+        kept = batch.slice(0, remaining)
+        remaining -= kept.num_rows
+        yield kept
