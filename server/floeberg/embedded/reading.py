@@ -1,0 +1,35 @@
+"""Read a plan with threads of this process, in plan order."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from floeberg.process.ahead import read_in_order
+from floeberg.protocol.plans import ReadPlan
+from floeberg.protocol.storage import Storage
+from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.reading import to_batches_for_tasks
+
+
+def read_plan(
+    plan: ReadPlan, storage: Storage, *, in_flight: int, overlap: bool
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the batches of `plan` in its order, with up to `in_flight` tasks open at once.
+
+    With a limit, tasks are read one after the other: stopping early only means something in order.
+    All threads share one cache of delete files.
+    """
+    deletes = DeleteCache()
+
+    def read(part: ReadPlan) -> Iterator[pa.RecordBatch]:
+        for placed in to_batches_for_tasks(part, storage, deletes=deletes):
+            yield placed.batch
+
+    if plan.options.limit is not None or (in_flight == 1 and not overlap):
+        yield from read(plan)
+        return
+    parts = [replace(plan, tasks=(task,)) for task in plan.tasks]
+    yield from read_in_order(parts, read, in_flight=in_flight)
