@@ -1,0 +1,62 @@
+"""Every case of the corpus, read in this process and over Flight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from floeberg.embedded import TableScan, open_table
+from floeberg.protocol.errors import FloebergError
+from tests.corpus.cases import Case
+from tests.support.rows import assert_same_rows
+
+
+def check(case: Case, read: Callable[[], pa.Table]) -> None:
+    """Read the case and hold the answer, or the refusal, against what is expected."""
+    if case.expected_error is not None:
+        with pytest.raises(FloebergError):
+            read()
+        return
+    try:
+        table = read()
+    except FloebergError:
+        if case.allow_error:
+            return
+        raise
+    assert_same_rows(table, case.expected())
+
+
+def scan_of(case: Case) -> TableScan:
+    scan = open_table(case.source, rebase=case.rebase).scan()
+    if case.filter is not None:
+        scan = scan.filter(case.filter)
+    if case.select is not None:
+        scan = scan.select(case.select)
+    if case.snapshot_id is not None:
+        scan = scan.use_snapshot(case.snapshot_id)
+    if case.ref is not None:
+        scan = scan.use_ref(case.ref)
+    if case.as_of_ms is not None:
+        scan = scan.as_of(case.as_of_ms)
+    if case.split_size is not None:
+        scan = scan.with_split_size(case.split_size)
+    return scan if case.case_sensitive else scan.case_insensitive()
+
+
+def test_in_process(case: Case) -> None:
+    check(case, lambda: scan_of(case).to_table())
+
+
+def test_count(case: Case) -> None:
+    """`count()` equals the number of rows, whichever way it was found."""
+    if case.expected_rows is None:
+        with pytest.raises(FloebergError):
+            scan_of(case).count()
+        return
+    try:
+        assert scan_of(case).count() == case.expected().num_rows
+    except FloebergError:
+        if not case.allow_error:
+            raise
