@@ -8,7 +8,7 @@ what a later writer put there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, Protocol, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -19,19 +19,25 @@ def _kebab(name: str) -> str:
     return name.replace("_", "-")
 
 
-@runtime_checkable
 class _HasJson(Protocol):
     def to_json(self) -> Json: ...
 
 
-def _plain(value: object) -> Json:
-    if isinstance(value, _HasJson):
-        return value.to_json()
+_Attribute: TypeAlias = (
+    "str | int | _HasJson | tuple[_Attribute, ...] | dict[str, _Attribute] | None"
+)
+
+
+def _plain(value: _Attribute) -> Json:
+    if isinstance(value, str):
+        return str(value)  # of an enumeration's member too
+    if value is None or isinstance(value, int):
+        return value
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
-    return value
+    return value.to_json()
 
 
 class Document(BaseModel):
