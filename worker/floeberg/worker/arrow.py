@@ -1,4 +1,4 @@
-"""Names for pyarrow's values in annotations.
+"""Names for pyarrow's values in annotations, and rows that have no columns.
 
 pyarrow's stubs give compute functions one signature for each class of array. Code that works on
 arrays of any type can name none of them, so these are `Any` to a type checker; the names are for
@@ -8,6 +8,8 @@ readers.
 from __future__ import annotations
 
 from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 ArrowArray: TypeAlias = Any
 """A `pyarrow.Array` of any type."""
@@ -25,3 +27,12 @@ ArrowType: TypeAlias = Any
 
 ArrowField: TypeAlias = Any
 """A `pyarrow.Field`."""
+
+
+def rows_without_columns(num_rows: int) -> StructRows:
+    """Return rows that have no columns, and still a number.
+
+    >>> len(rows_without_columns(3))
+    3
+    """
+    return pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from pyroaring import BitMap64
 
-from floeberg.protocol.errors import CorruptDeletes
+from floeberg.protocol.errors import CorruptDeletes, MissingFile
 from floeberg.protocol.files import DeleteFile
 from floeberg.protocol.storage import Storage
 from floeberg.worker.deletes.positions import Positions
@@ -44,7 +44,12 @@ def load_deletion_vector(storage: Storage, file: DeleteFile, verify_crc: bool) -
             f"the deletion vector in {file.location} has no content offset and size in its manifest"
         )
     where = f"the deletion vector at byte {file.content_offset} of {file.location}"
-    [blob] = storage.read_ranges(file.location, [(file.content_offset, file.content_size_bytes)])
+    try:
+        [blob] = storage.read_ranges(
+            file.location, [(file.content_offset, file.content_size_bytes)]
+        )
+    except MissingFile as exc:
+        raise MissingFile(file.location, "deletion vector file") from exc
     if len(blob) != file.content_size_bytes:
         raise CorruptDeletes(
             f"{where} has {len(blob)} bytes; its manifest says {file.content_size_bytes}"

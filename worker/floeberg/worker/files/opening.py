@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
+from floeberg.protocol.errors import CorruptDataFile, CorruptTable, MissingFile, Unsupported
 from floeberg.protocol.files import DataFile, DeleteFile, FileFormat
 from floeberg.protocol.name_mapping import NameMapping
 from floeberg.protocol.storage import Storage
+from floeberg.worker.files.avro import AvroRows
+from floeberg.worker.files.orc import OrcRows
 from floeberg.worker.files.parquet import ParquetRows
 from floeberg.worker.files.rows import StoredFile
 
@@ -27,10 +29,18 @@ def open_rows(
         raise Unsupported(
             f"{file.location} is encrypted: reading it needs the key that its key metadata names"
         )
-    match file.format:
-        case FileFormat.PARQUET:
-            return ParquetRows(
-                storage, file.location, mapping=mapping, verify_crc=verify_crc, corrupt=corrupt
-            )
-        case other:
-            raise Unsupported(f"{file.location} is a {other} file, which is not read")
+    role = "data file" if isinstance(file, DataFile) else "delete file"
+    try:
+        match file.format:
+            case FileFormat.PARQUET:
+                return ParquetRows(
+                    storage, file.location, mapping=mapping, verify_crc=verify_crc, corrupt=corrupt
+                )
+            case FileFormat.AVRO:
+                return AvroRows(storage, file.location, mapping=mapping, corrupt=corrupt)
+            case FileFormat.ORC:
+                return OrcRows(storage, file.location, mapping=mapping, corrupt=corrupt)
+            case FileFormat.PUFFIN:
+                raise corrupt(f"the {role} {file.location} is a Puffin file, which holds no rows")
+    except MissingFile as exc:
+        raise MissingFile(file.location, role) from exc

@@ -24,7 +24,7 @@ from floeberg.worker.files.rows import (
     MayMatch,
     Share,
 )
-from floeberg.worker.files.stored import stored_fields
+from floeberg.worker.files.stored import StoredField, prune, stored_fields
 
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -71,6 +71,9 @@ class ParquetRows:
     @property
     def num_rows(self) -> int:
         return self._metadata.num_rows
+
+    def decoded(self, leaves: Set[int]) -> tuple[StoredField, ...]:
+        return prune(self.columns, leaves)
 
     def chunks(
         self, leaves: Set[int], share: Share = WHOLE_FILE, may_match: MayMatch | None = None

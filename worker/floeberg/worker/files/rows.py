@@ -89,10 +89,14 @@ class StoredFile(Protocol):
         """Rows in the whole file; None where only reading it would tell."""
         ...
 
+    def decoded(self, leaves: Set[int]) -> tuple[StoredField, ...]:
+        """Return the columns of the chunks that decoding `leaves` gives: these leaves at least."""
+        ...
+
     def chunks(
         self, leaves: Set[int], share: Share = WHOLE_FILE, may_match: MayMatch | None = None
     ) -> Iterator[Chunk]:
-        """Yield the share's rows in file order, with the columns of `prune(columns, leaves)`.
+        """Yield the share's rows in file order, with the columns of `decoded(leaves)`.
 
         No leaves at all still gives chunks, of rows without columns.
         """

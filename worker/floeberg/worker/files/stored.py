@@ -42,6 +42,40 @@ class StoredField:
     def leaves(self) -> range:
         return range(self.first_leaf, self.first_leaf + self.leaf_count)
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        type_: ArrowType,
+        own_id: int | None,
+        mapped: MappedField | None,
+        children: Sequence[StoredField] = (),
+    ) -> StoredField:
+        """Return a field with the id that the file gives it, else the one that the mapping does.
+
+        Its leaves have no numbers yet, see `number_leaves`.
+        """
+        is_mapped = own_id is None and mapped is not None
+        return cls(
+            name=name,
+            type=type_,
+            field_id=mapped.field_id if is_mapped and mapped is not None else own_id,
+            is_mapped=is_mapped,
+            children=tuple(children),
+            first_leaf=0,
+            leaf_count=sum(c.leaf_count for c in children) if children else 1,
+        )
+
+
+def number_leaves(columns: Sequence[StoredField], first_leaf: int = 0) -> tuple[StoredField, ...]:
+    """Return the columns of a whole file with their leaves numbered."""
+    numbered = []
+    for column in columns:
+        below = number_leaves(column.children, first_leaf)
+        numbered.append(replace(column, children=below, first_leaf=first_leaf))
+        first_leaf += column.leaf_count
+    return tuple(numbered)
+
 
 def stored_fields(
     schema: pa.Schema, field_id_of: FieldIdOf, mapping: NameMapping | None = None
@@ -51,40 +85,21 @@ def stored_fields(
     A column without an id of its own gets the one that `mapping` has for its name.
     Spec: "Column Projection".
     """
-    columns: list[StoredField] = []
-    first_leaf = 0
-    for field in schema:
-        mapped = mapping.child(field.name) if mapping is not None else None
-        column = _stored_field(field, field.name, first_leaf, field_id_of, mapped)
-        columns.append(column)
-        first_leaf += column.leaf_count
-    return tuple(columns)
+    fields = [(field.name, field) for field in schema]
+    return number_leaves(_stored_fields(fields, field_id_of, mapping))
 
 
-def _stored_field(
-    field: ArrowField,
-    name: str,
-    first_leaf: int,
+def _stored_fields(
+    fields: Sequence[tuple[str, ArrowField]],
     field_id_of: FieldIdOf,
-    mapped: MappedField | None,
-) -> StoredField:
-    own_id = field_id_of(field)
-    children: list[StoredField] = []
-    next_leaf = first_leaf
-    for child_name, child in _children(field.type):
-        below = mapped.child(child_name) if mapped is not None else None
-        stored = _stored_field(child, child_name, next_leaf, field_id_of, below)
-        children.append(stored)
-        next_leaf += stored.leaf_count
-    return StoredField(
-        name=name,
-        type=field.type,
-        field_id=own_id if own_id is not None or mapped is None else mapped.field_id,
-        is_mapped=own_id is None and mapped is not None,
-        children=tuple(children),
-        first_leaf=first_leaf,
-        leaf_count=(next_leaf - first_leaf) if children else 1,
-    )
+    mapping: NameMapping | MappedField | None,
+) -> list[StoredField]:
+    stored = []
+    for name, field in fields:
+        mapped = mapping.child(name) if mapping is not None else None
+        below = _stored_fields(_children(field.type), field_id_of, mapped)
+        stored.append(StoredField.of(name, field.type, field_id_of(field), mapped, below))
+    return stored
 
 
 def _children(type_: ArrowType) -> list[tuple[str, ArrowField]]:

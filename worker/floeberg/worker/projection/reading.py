@@ -8,7 +8,6 @@ from floeberg.protocol.errors import CorruptTable
 from floeberg.protocol.types import NestedField, Value
 from floeberg.worker.arrow import ArrowArray
 from floeberg.worker.files.rows import StoredFile
-from floeberg.worker.files.stored import StoredField, prune
 from floeberg.worker.projection.assembly import Assembler
 from floeberg.worker.projection.resolution import Resolver, needed_leaves
 from floeberg.worker.projection.sources import Source
@@ -17,7 +16,7 @@ _NO_CONSTANTS: Mapping[int, Value | None] = {}
 
 
 def bind(
-    groups: Sequence[Sequence[NestedField]], resolver: Resolver, stored: Sequence[StoredField]
+    groups: Sequence[Sequence[NestedField]], resolver: Resolver, rows: StoredFile
 ) -> tuple[Set[int], list[tuple[Source, ...]]]:
     """Resolve several groups of fields against one file.
 
@@ -25,8 +24,8 @@ def bind(
     """
     leaves: set[int] = set()
     for fields in groups:
-        leaves |= needed_leaves(resolver.resolve(fields, stored), stored)
-    decoded = prune(stored, leaves)
+        leaves |= needed_leaves(resolver.resolve(fields, rows.columns), rows.columns)
+    decoded = rows.decoded(leaves)
     return leaves, [resolver.resolve(fields, decoded) for fields in groups]
 
 
@@ -39,7 +38,7 @@ def project_file(
 ) -> Iterator[list[ArrowArray]]:
     """Yield the arrays of `fields`, a chunk of the file at a time."""
     resolver = Resolver(location, constants, corrupt)
-    leaves, [sources] = bind([fields], resolver, rows.columns)
+    leaves, [sources] = bind([fields], resolver, rows)
     assembler = Assembler(location, corrupt)
     for chunk in rows.chunks(leaves):
         arrays = assembler.project(sources, chunk.rows)

@@ -22,7 +22,7 @@ from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import NestedField
-from floeberg.worker.arrow import ArrowArray, StructRows
+from floeberg.worker.arrow import ArrowArray, rows_without_columns
 from floeberg.worker.deletes.loading import DeleteLoader
 from floeberg.worker.files.opening import open_rows
 from floeberg.worker.files.rows import Chunk, Share, StoredFile
@@ -110,7 +110,7 @@ class TaskReader:
             MetadataColumns(file, self._metadata.format_version),
         )
         groups = [row_filter.columns, output.stored_fields]
-        leaves, [filter_sources, output_sources] = bind(groups, resolver, rows.columns)
+        leaves, [filter_sources, output_sources] = bind(groups, resolver, rows)
         assembler = Assembler(file.location, resolver.corrupt)
         share = Share(task.start, task.length, from_row)
         for chunk in rows.chunks(leaves, share):
@@ -177,5 +177,4 @@ def _record_batch(arrays: Sequence[ArrowArray], schema: pa.Schema, num_rows: int
     if arrays:
         return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
     # the only way to a batch that has rows and no columns
-    rows: StructRows = pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
-    return pa.RecordBatch.from_struct_array(rows)
+    return pa.RecordBatch.from_struct_array(rows_without_columns(num_rows))

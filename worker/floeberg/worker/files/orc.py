@@ -1,0 +1,101 @@
+"""ORC files: stripes and columns, through pyarrow.
+
+Spec: Appendix A, "ORC".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from types import TracebackType
+from typing import Any
+
+import pyarrow.orc as orc
+
+from floeberg.protocol.errors import CorruptDataFile, CorruptTable
+from floeberg.protocol.name_mapping import NameMapping
+from floeberg.protocol.storage import Storage
+from floeberg.worker.arrow import ArrowField, StructRows, rows_without_columns
+from floeberg.worker.files.decoding import decoding
+from floeberg.worker.files.rows import MAX_CHUNK_ROWS, WHOLE_FILE, Chunk, MayMatch, Share
+from floeberg.worker.files.stored import StoredField, stored_fields
+
+_FIELD_ID = b"iceberg.id"
+_FIRST_STRIPE = 3
+"""Where the first stripe starts: after the letters ORC."""
+
+
+class OrcRows:
+    """An open ORC file; implements `StoredFile`.
+
+    pyarrow doesn't tell where a stripe lies, so the whole file belongs to the share that holds its
+    beginning. Nothing is pruned below a top-level column, and a stripe is decoded at once.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        location: str,
+        *,
+        mapping: NameMapping | None = None,
+        corrupt: type[CorruptTable] = CorruptDataFile,
+    ) -> None:
+        self._location = location
+        self._corrupt = corrupt
+        self._source = storage.open(location)
+        try:
+            with decoding(location, corrupt):
+                self._file = orc.ORCFile(self._source)
+                self.columns = stored_fields(self._file.schema, _field_id, mapping)
+        except BaseException:
+            self._source.close()
+            raise
+
+    @property
+    def num_rows(self) -> int:
+        return self._file.nrows
+
+    def decoded(self, leaves: Set[int]) -> tuple[StoredField, ...]:
+        return tuple(column for column in self.columns if not leaves.isdisjoint(column.leaves))
+
+    def chunks(
+        self, leaves: Set[int], share: Share = WHOLE_FILE, may_match: MayMatch | None = None
+    ) -> Iterator[Chunk]:
+        if not share.holds(_FIRST_STRIPE):
+            return
+        wanted = [i for i, c in enumerate(self.columns) if not leaves.isdisjoint(c.leaves)]
+        next_row = 0
+        for stripe in range(self._file.nstripes):
+            rows = self._stripe(stripe, wanted)
+            for start in range(0, len(rows), MAX_CHUNK_ROWS):
+                part = rows.slice(start, MAX_CHUNK_ROWS)
+                first_row, next_row = next_row, next_row + len(part)
+                skipped = max(share.from_row - first_row, 0)
+                if skipped < len(part):
+                    is_last = next_row == self.num_rows
+                    yield Chunk(first_row + skipped, part.slice(skipped), is_last)
+
+    def _stripe(self, stripe: int, wanted: list[int]) -> StructRows:
+        with decoding(self._location, self._corrupt):
+            # no column at all would lose the number of rows
+            columns: Any = wanted or [0]  # numbers, where the stubs know names only
+            batch = self._file.read_stripe(stripe, columns=columns)
+            return batch.to_struct_array() if wanted else rows_without_columns(batch.num_rows)
+
+    def close(self) -> None:
+        self._source.close()
+
+    def __enter__(self) -> OrcRows:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _field_id(field: ArrowField) -> int | None:
+    raw = (field.metadata or {}).get(_FIELD_ID)
+    return int(raw) if raw is not None else None
