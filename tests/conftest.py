@@ -1,8 +1,12 @@
-"""Options of the whole test run."""
+"""Options of the whole test run, and fixtures that tests of several packages ask for."""
 
 from __future__ import annotations
 
 import pytest
+
+from tests.support.services import seaweed
+
+__all__ = ["seaweed"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
