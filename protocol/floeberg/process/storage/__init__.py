@@ -5,6 +5,6 @@ system of its scheme, under Iceberg's property names, after rebasing it.
 """
 
 from floeberg.process.storage.logged import LoggedStorage
-from floeberg.process.storage.routing import open_storage
+from floeberg.process.storage.routing import StorageCache, open_storage
 
-__all__ = ["LoggedStorage", "open_storage"]
+__all__ = ["LoggedStorage", "StorageCache", "open_storage"]

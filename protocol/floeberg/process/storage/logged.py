@@ -3,55 +3,66 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 
+from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.storage import Storage
 
 logger = logging.getLogger(__name__)
 
 
 class LoggedStorage:
-    """Passes requests on and logs each at DEBUG, with the operation, the location as asked for, and
-    the bytes."""
+    """Passes requests on and logs each at DEBUG, with the operation, the location as asked for, the
+    bytes, and the outcome: `ok` or an error's code."""
 
     def __init__(self, inner: Storage) -> None:
         self._inner = inner
 
     def read(self, location: str) -> bytes:
-        data = self._inner.read(location)
-        _log("read", location, len(data))
-        return data
+        with _logged("read", location) as fields:
+            data = self._inner.read(location)
+            fields["length_bytes"] = len(data)
+            return data
 
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        parts = self._inner.read_ranges(location, ranges)
-        _log("read_ranges", location, sum(map(len, parts)))
-        return parts
+        with _logged("read_ranges", location) as fields:
+            parts = self._inner.read_ranges(location, ranges)
+            fields["length_bytes"] = sum(map(len, parts))
+            return parts
 
     def size(self, location: str) -> int:
-        size = self._inner.size(location)
-        _log("size", location)
-        return size
+        with _logged("size", location):
+            return self._inner.size(location)
 
     def open(self, location: str) -> pa.NativeFile:
-        file = self._inner.open(location)
-        _log("open", location)
-        return file
+        with _logged("open", location):
+            return self._inner.open(location)
 
     def list(self, location: str) -> Sequence[str]:
-        names = self._inner.list(location)
-        _log("list", location)
-        return names
+        with _logged("list", location):
+            return self._inner.list(location)
 
     def is_directory(self, location: str) -> bool:
-        found = self._inner.is_directory(location)
-        _log("is_directory", location)
-        return found
+        with _logged("is_directory", location):
+            return self._inner.is_directory(location)
 
 
-def _log(operation: str, location: str, length: int | None = None) -> None:
-    logger.debug(
-        "storage request",
-        extra={"operation": operation, "location": location, "length_bytes": length},
-    )
+@contextmanager
+def _logged(operation: str, location: str) -> Iterator[dict[str, object]]:
+    """Log a request when it is over, whether it succeeded or not."""
+    fields: dict[str, object] = {
+        "operation": operation,
+        "location": location,
+        "length_bytes": None,
+        "outcome": "ok",
+    }
+    try:
+        yield fields
+    except FloebergError as error:
+        fields["outcome"] = error.code
+        raise
+    finally:
+        logger.debug("storage request", extra=fields)

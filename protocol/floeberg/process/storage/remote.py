@@ -1,22 +1,60 @@
-"""Objects in any store that fsspec reaches: S3 (s3fs), GCS (gcsfs), Azure (adlfs), HTTP."""
+"""Objects in a store that fsspec reaches: S3 (s3fs), GCS (gcsfs), Azure (adlfs).
+
+Only these: fsspec has dozens of protocols more, and a location comes out of a table's metadata,
+which must not make this process talk to whatever its writer thought of.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import fsspec
 import pyarrow as pa
-from botocore.exceptions import BotoCoreError, ClientError
+from aiohttp import ClientError as HttpClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    CredentialRetrievalError,
+    NoCredentialsError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    TokenRetrievalError,
+)
 
 from floeberg.process.storage.locations import split_location
-from floeberg.protocol.errors import AccessDenied, BadConfig, MissingFile, StorageUnavailable
+from floeberg.process.storage.ranges import coalesce, cut
+from floeberg.process.storage.remote_file import RemoteFile
+from floeberg.process.storage.s3 import s3_options
+from floeberg.protocol.errors import (
+    AccessDenied,
+    BadConfig,
+    FloebergError,
+    MissingFile,
+    StorageUnavailable,
+    Unsupported,
+)
 
-# The library's defaults give up on a loaded store within seconds, or never.
-_CONNECT_TIMEOUT_SECONDS = 10
-_READ_TIMEOUT_SECONDS = 30
-_ATTEMPTS = 5
+# What a call may take in all, with every attempt: a store that stalls must not hold a stream for
+# ever. A megabyte a second is the slowest store that ranges can still be read from.
+_DEADLINE_SECONDS = 60.0
+_SLOWEST_BYTES_PER_SECOND = 1_000_000
+# s3fs wraps its own attempts around botocore's; these are for a body that breaks off
+_BODY_ATTEMPTS = 2
+
+# s3fs takes what follows for the version of an object
+_VERSION_MARK = "?versionId="
+_BEYOND_THE_END = ("InvalidRange", "416")
+
+_NO_CREDENTIALS = (
+    CredentialRetrievalError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    TokenRetrievalError,
+)
 
 
 @contextmanager
@@ -24,51 +62,40 @@ def _named_errors(location: str) -> Iterator[None]:
     """Turn a store's errors into floeberg's, which name the location and never the credentials."""
     try:
         yield
-    except (FileNotFoundError, IsADirectoryError) as exc:
-        raise MissingFile(location) from exc
-    except PermissionError as exc:
-        raise AccessDenied(
-            f"the object store refused to read {location}: check the credentials and their policy"
-        ) from exc
-    except (OSError, TimeoutError, BotoCoreError, ClientError) as exc:
-        raise StorageUnavailable(
-            f"the object store did not serve {location}: {type(exc).__name__}: {exc}"
-        ) from exc
+    except (OSError, BotoCoreError, ClientError, HttpClientError) as exc:
+        raise _named(location, exc) from exc
 
 
-def s3_options(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return s3fs's arguments for Iceberg's FileIO properties; what is not given comes from the
-    environment.
+def _named(location: str, exc: Exception) -> FloebergError:
+    code, status = _store_error(exc)
+    if isinstance(exc, (FileNotFoundError, IsADirectoryError, ParamValidationError)):
+        # the last: botocore itself refuses a bucket whose name no bucket can have
+        return MissingFile(location)
+    if isinstance(exc, _NO_CREDENTIALS):
+        return AccessDenied(f"there are no credentials to read {location} with: {exc}")
+    if isinstance(exc, PermissionError) or status in (401, 403) or code == "InvalidToken":
+        why = f" ({code})" if code and not code.isdecimal() else ""
+        return AccessDenied(
+            f"the object store refused to read {location}{why}: check the credentials and their"
+            " policy"
+        )
+    return StorageUnavailable(
+        f"the object store did not serve {location}: {_describe(exc)}",
+    )
 
-    >>> s3_options({"s3.endpoint": "http://localhost:9000", "s3.region": "us-east-1"})[
-    ...     "client_kwargs"
-    ... ]
-    {'endpoint_url': 'http://localhost:9000', 'region_name': 'us-east-1'}
-    """
-    get = properties.get
-    client: dict[str, Any] = {}
-    if endpoint := get("s3.endpoint"):
-        client["endpoint_url"] = endpoint
-    if region := get("s3.region", get("client.region")):
-        client["region_name"] = region
-    config: dict[str, Any] = {
-        "connect_timeout": float(get("s3.connect-timeout", _CONNECT_TIMEOUT_SECONDS)),
-        "read_timeout": float(get("s3.request-timeout", _READ_TIMEOUT_SECONDS)),
-        "retries": {"max_attempts": _ATTEMPTS, "mode": "adaptive"},
-    }
-    if get("s3.path-style-access", "").lower() == "true":
-        config["s3"] = {"addressing_style": "path"}
-    return {
-        "key": get("s3.access-key-id", get("client.access-key-id")),
-        "secret": get("s3.secret-access-key", get("client.secret-access-key")),
-        "token": get("s3.session-token", get("client.session-token")),
-        "anon": get("s3.anonymous", "").lower() == "true",
-        "client_kwargs": client,
-        "config_kwargs": config,
-        # A lakehouse's objects are immutable and listed rarely: a listing kept would only hide new
-        # metadata.
-        "use_listings_cache": False,
-    }
+
+def _store_error(exc: Exception) -> tuple[str, int]:
+    """Return the store's own code and the HTTP status, where the error has them, else "" and 0."""
+    cause = exc if isinstance(exc, ClientError) else exc.__cause__
+    if not isinstance(cause, ClientError):
+        return "", 0
+    response: Mapping[str, Any] = cause.response  # as the store sent it
+    code = str(response.get("Error", {}).get("Code", ""))
+    return code, int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _describe(exc: Exception) -> str:
+    return f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__
 
 
 def _options(scheme: str, properties: Mapping[str, str]) -> dict[str, Any]:
@@ -87,58 +114,123 @@ def _options(scheme: str, properties: Mapping[str, str]) -> dict[str, Any]:
                 "sas_token": properties.get("adls.sas-token"),
             }
         case _:
-            return {}
+            raise BadConfig(
+                f"locations with the scheme {scheme!r} cannot be read: there are file, s3, gs,"
+                " abfss and wasbs"
+            )
 
 
 class RemoteStorage:
-    """Reads objects of one scheme through fsspec; implements `Storage`."""
+    """Reads objects of one scheme through fsspec; implements `Storage`.
 
-    def __init__(self, scheme: str, properties: Mapping[str, str]) -> None:
+    Each has its own connections, which close when it is no longer used. Opening them takes a few
+    hundred milliseconds, so one storage is kept for the requests of one set of credentials (see
+    `StorageCache`).
+    """
+
+    def __init__(
+        self,
+        scheme: str,
+        properties: Mapping[str, str],
+        *,
+        deadline_seconds: float = _DEADLINE_SECONDS,
+    ) -> None:
+        self._scheme = scheme
+        self._deadline_seconds = deadline_seconds
+        options = _options(scheme, properties)
         try:
-            # Instances are cached by fsspec under their arguments: one connection pool a set of
-            # credentials.
-            self._fs = fsspec.filesystem(scheme, **_options(scheme, properties))
-        except (ImportError, ValueError) as exc:
+            # not from fsspec's own cache, which never forgets: vended credentials change often
+            self._fs: Any = fsspec.filesystem(scheme, skip_instance_cache=True, **options)
+        except ImportError as exc:
             raise BadConfig(
                 f"locations with the scheme {scheme!r} cannot be read here: {exc}"
             ) from exc
+        if scheme == "s3":
+            self._fs.retries = _BODY_ATTEMPTS
 
     def read(self, location: str) -> bytes:
         with _named_errors(location):
-            return bytes(self._fs.cat_file(_key(location)))
+            return bytes(self._call(self._fs.cat_file, self._key(location)))
 
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        key = _key(location)
+        wanted = coalesce(ranges)
         with _named_errors(location):
-            parts = self._fs.cat_ranges(
-                [key] * len(ranges),
-                [start for start, _ in ranges],
-                [start + length for start, length in ranges],
-                on_error="raise",
-            )
-            return [bytes(part) for part in parts]
+            parts = self._fetch(location, wanted)
+        return cut(ranges, wanted, parts)
+
+    def _fetch(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of each range, side by side; a range beyond the end comes back short."""
+        key = self._key(location)
+        parts = self._call(
+            self._fs.cat_ranges,
+            [key] * len(ranges),
+            [start for start, _ in ranges],
+            [start + length for start, length in ranges],
+            # the first error would leave the other requests running
+            on_error="return",
+            length_bytes=sum(length for _, length in ranges),
+        )
+        return [_range_bytes(part, length) for part, (_, length) in zip(parts, ranges, strict=True)]
 
     def size(self, location: str) -> int:
         with _named_errors(location):
-            return int(self._fs.size(_key(location)))
+            info = self._call(self._fs.info, self._key(location))
+            if info["type"] != "file":
+                raise IsADirectoryError(location)
+            return int(info["size"])
 
     def open(self, location: str) -> pa.NativeFile:
-        # Read-ahead caches multiply the bytes fetched: readers here know their ranges.
-        with _named_errors(location):
-            return pa.PythonFile(self._fs.open(_key(location), "rb", cache_type="none"), mode="r")
+        size = self.size(location)
+
+        def fetch(start: int, length: int) -> bytes:
+            return self.read_ranges(location, [(start, length)])[0]
+
+        return pa.PythonFile(RemoteFile(fetch, size), mode="r")
 
     def list(self, location: str) -> Sequence[str]:
+        directory = self._key(location).rstrip("/")
         try:
             with _named_errors(location):
-                entries = self._fs.ls(_key(location), detail=False)
+                entries = self._call(self._fs.ls, directory, detail=False)
         except MissingFile:
             return []
-        return sorted(name for e in entries if (name := e.rstrip("/").rpartition("/")[2]))
+        # A file lists itself, and so does the marker that some tools leave for a directory.
+        prefix = self._fs._strip_protocol(directory) + "/"
+        names = (e.removeprefix(prefix).rstrip("/") for e in entries if e.startswith(prefix))
+        return sorted(name for name in names if name)
 
     def is_directory(self, location: str) -> bool:
-        with _named_errors(location):
-            return bool(self._fs.isdir(_key(location)))
+        # not `isdir`, which lists all of it
+        try:
+            with _named_errors(location):
+                info = self._call(self._fs.info, self._key(location).rstrip("/"))
+        except MissingFile:
+            return False
+        return bool(info["type"] == "directory")
+
+    def _key(self, location: str) -> str:
+        rest = split_location(location)[1]
+        if self._scheme == "s3" and _VERSION_MARK in rest:
+            raise Unsupported(f"{location}: a key with {_VERSION_MARK!r} in it cannot be read")
+        # Azure's account is in the host, which its file system takes out of the whole location
+        return rest if self._scheme in ("s3", "gs") else f"{self._scheme}://{rest}"
+
+    def _call(
+        self, method: Callable[..., Any], *args: object, length_bytes: int = 0, **kwargs: object
+    ) -> Any:
+        """Call the file system, for no longer than the deadline allows."""
+        seconds = self._deadline_seconds + length_bytes / _SLOWEST_BYTES_PER_SECOND
+        # fsspec takes `timeout` for itself when it turns one of its coroutines into a call
+        return method(*args, timeout=seconds, **kwargs)
 
 
-def _key(location: str) -> str:
-    return split_location(location)[1]
+def _range_bytes(part: object, length: int) -> bytes:
+    if isinstance(part, Exception):
+        if _store_error(part)[0] in _BEYOND_THE_END:
+            return b""
+        raise part
+    assert isinstance(part, (bytes, bytearray, memoryview))
+    if len(part) > length:
+        # a proxy that ignores the header sends all of the object: not the bytes asked for
+        raise OSError(f"{len(part)} bytes came for a range of {length}")
+    return bytes(part)

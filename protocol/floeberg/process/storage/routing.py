@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Lock
 
@@ -10,13 +11,45 @@ import pyarrow as pa
 from floeberg.process.storage.local import LocalStorage
 from floeberg.process.storage.locations import rebase_location, split_location
 from floeberg.process.storage.remote import RemoteStorage
-from floeberg.protocol.storage import Storage, StorageConfig
+from floeberg.protocol.storage import Storage, StorageConfig, StorageFactory
+
+_MAX_STORAGES = 32
+_ConfigKey = tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]
 
 
 def open_storage(config: StorageConfig | None = None) -> Storage:
     """Return storage that reads what `config` describes; without one, local files and the
     environment's credentials."""
     return RoutingStorage(config or StorageConfig())
+
+
+class StorageCache:
+    """Opens storage, and gives the same one again for the same configuration; implements
+    `StorageFactory`, safe to use from several threads.
+
+    Opening S3 takes a few hundred milliseconds and a pool of connections, and a ticket brings its
+    configuration each time. With vended credentials configurations come and go: only those used
+    last are kept, and what is dropped closes its connections when its last reader is done.
+    """
+
+    def __init__(
+        self, factory: StorageFactory = open_storage, max_entries: int = _MAX_STORAGES
+    ) -> None:
+        self._factory = factory
+        self._max_entries = max_entries
+        self._lock = Lock()
+        self._entries: OrderedDict[_ConfigKey, Storage] = OrderedDict()
+
+    def __call__(self, config: StorageConfig) -> Storage:
+        key = (frozenset(config.properties.items()), frozenset(config.rebase.items()))
+        with self._lock:
+            storage = self._entries.get(key)
+            if storage is None:
+                storage = self._entries[key] = self._factory(config)
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._max_entries:
+                self._entries.popitem(last=False)
+        return storage
 
 
 class RoutingStorage:
