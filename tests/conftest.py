@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 from tests.support.services import seaweed
 
 __all__ = ["seaweed"]
+
+# how long an example takes says more of the machine than of the code
+hypothesis.settings.register_profile("floeberg", deadline=None)
+hypothesis.settings.load_profile("floeberg")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -50,13 +50,13 @@ def test_in_process(case: Case) -> None:
 
 
 def test_count(case: Case) -> None:
-    """`count()` equals the number of rows, whichever way it was found."""
-    if case.expected_rows is None:
-        with pytest.raises(FloebergError):
-            scan_of(case).count()
-        return
+    """`count()` equals the number of rows, whichever way it was found.
+
+    A damaged data file may go unseen: metadata alone can be exact.
+    """
     try:
-        assert scan_of(case).count() == case.expected().num_rows
+        count = scan_of(case).count()
     except FloebergError:
-        if not case.allow_error:
-            raise
+        assert case.expected_error is not None or case.allow_error
+        return
+    assert case.expected_rows is None or count == case.expected().num_rows

@@ -181,6 +181,7 @@ class TableScan:
     def count(self, options: ScanOptions = _DEFAULT) -> int:
         """Return how many rows the scan has: from metadata where that is exact, reading only the
         other tasks."""
+        self.resolved()  # columns don't change the count, but unknown ones are still an error
         scan = resolve(self.metadata, replace(self.request, select=()))
         counted = count_rows(self._split(scan, options), self.storage)
         with self._read(scan, counted.to_read, replace(options, limit=None)) as reader:

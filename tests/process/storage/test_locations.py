@@ -33,3 +33,9 @@ def test_the_longest_prefix_is_replaced():
 def test_a_prefix_ends_where_a_name_ends():
     assert rebase_location("s3://warehouse-2/t", {"s3://warehouse": "/a"}) == "s3://warehouse-2/t"
     assert rebase_location("s3://warehouse/t", {"s3://warehouse/": "/a/"}) == "/a/t"
+
+
+def test_a_relative_prefix_may_begin_with_a_dot_on_either_side():
+    assert rebase_location("lake/t/x", {"./lake": "/a"}) == "/a/t/x"
+    assert rebase_location("./lake/t/x", {"lake": "/a"}) == "/a/t/x"
+    assert rebase_location("./other/x", {"./lake": "/a"}) == "./other/x"

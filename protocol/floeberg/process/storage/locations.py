@@ -22,12 +22,15 @@ def rebase_location(location: str, rebase: Mapping[str, str]) -> str:
     >>> rebase_location("s3://old/t/x.parquet", {"s3://old": "/data"})
     '/data/t/x.parquet'
     """
-    best = ""
-    for prefix in rebase:
-        boundary = prefix.endswith("/") or location[len(prefix) : len(prefix) + 1] in ("", "/")
-        if location.startswith(prefix) and boundary and len(prefix) > len(best):
-            best = prefix
-    return rebase[best] + location[len(best) :] if best else location
+    # some writers put `./t` into the table's location and `t/…` into the paths below it
+    bare = location.removeprefix("./")
+    best, replacement = "", None
+    for written, actual in rebase.items():
+        prefix = written.removeprefix("./")
+        boundary = prefix.endswith("/") or bare[len(prefix) : len(prefix) + 1] in ("", "/")
+        if prefix and bare.startswith(prefix) and boundary and len(prefix) > len(best):
+            best, replacement = prefix, actual
+    return location if replacement is None else replacement + bare[len(best) :]
 
 
 def split_location(location: str) -> tuple[str, str]:
