@@ -11,6 +11,7 @@ from floeberg.protocol.errors import (
     AmbiguousColumn,
     BadCommand,
     ConflictingSnapshot,
+    CorruptMetadata,
     NoSnapshotAsOf,
     UnknownColumn,
     UnknownRef,
@@ -122,6 +123,14 @@ class TestSnapshot:
             resolve(table(), ScanRequest(ref="nope"))
         with pytest.raises(NoSnapshotAsOf):
             resolve(table(), ScanRequest(as_of_ms=999))
+
+    def test_a_snapshot_that_names_no_manifests_is_not_an_empty_one(self):
+        bare = {"snapshot-id": 20, "timestamp-ms": 1}
+        refs = {"current-snapshot-id": 20, "snapshot-log": [], "refs": {}}
+
+        with pytest.raises(CorruptMetadata, match="snapshot 20 of table file:/t has neither"):
+            resolve(table(snapshots=[bare], **refs), ScanRequest())
+        assert resolve(table(snapshots=[bare | {"manifests": []}], **refs), ScanRequest())
 
     @pytest.mark.parametrize("ref", [None, "main", "branch=main"])
     def test_a_table_never_written_to_has_a_schema_and_no_snapshot(self, ref):

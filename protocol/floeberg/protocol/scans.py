@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from floeberg.protocol.errors import BadCommand, ConflictingSnapshot, Unsupported
+from floeberg.protocol.errors import (
+    BadCommand,
+    ConflictingSnapshot,
+    CorruptMetadata,
+    Unsupported,
+)
 from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.model import TRUE, BoundExpression, Expression
 from floeberg.protocol.metadata import TableMetadata
@@ -69,6 +74,11 @@ def resolve(metadata: TableMetadata, request: ScanRequest) -> ResolvedScan:
     if request.split_size is not None and request.split_size < 0:
         raise BadCommand(f"split_size {request.split_size} is negative")
     snapshot, schema = _choose_snapshot(metadata, request)
+    if snapshot is not None and not snapshot.names_manifests:
+        raise CorruptMetadata(
+            f"snapshot {snapshot.snapshot_id} of table {metadata.location} has neither a"
+            " manifest-list nor manifests"
+        )
     if request.select is None:
         projection = schema
     else:

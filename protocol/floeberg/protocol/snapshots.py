@@ -38,6 +38,11 @@ class Snapshot(Document):
     key_id: str | None = None
 
     @property
+    def names_manifests(self) -> bool:
+        """Whether the snapshot says where its manifests are; an empty `manifests` says so too."""
+        return self.manifest_list is not None or "manifests" in self.model_fields_set
+
+    @property
     def operation(self) -> str:
         """What the commit did: append (also when not recorded), replace, overwrite or delete."""
         return self.summary.get("operation", "append")
