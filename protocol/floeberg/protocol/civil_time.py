@@ -1,8 +1,8 @@
 """Dates and times as the numbers that Iceberg stores, and as ISO 8601 text.
 
-The calendar is the proleptic Gregorian one, without leap seconds and for every year that a 64-bit
-count of microseconds reaches; that is far beyond what `datetime` covers. A year outside 0 to 9999
-is written with its sign. Spec: "Primitive Types", Appendix D, "JSON single-value serialization".
+The calendar is the proleptic Gregorian one, without leap seconds, and it reaches as far as 32 bits of
+days do, which is far beyond `datetime`. A year outside 0 to 9999 is written with its sign.
+Spec: "Primitive Types", Appendix D, "JSON single-value serialization".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MICROS_PER_HOUR = 3_600 * 1_000_000
 _DAYS_PER_400_YEARS = 146_097
 _DAYS_TO_1970 = 719_468  # from 0000-03-01, where the computing year starts
 
-_DATE = r"([+-]?\d{4,6})-(\d\d)-(\d\d)"
+_DATE = r"([+-]?\d{4}|[+-]\d{5,9})-(\d\d)-(\d\d)"
 _TIME = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?"
 _OFFSET = r"([Zz]|[+-]\d\d(?::?\d\d)?)"
 _DATE_TEXT = re.compile(_DATE, re.ASCII)

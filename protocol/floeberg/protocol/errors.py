@@ -125,8 +125,10 @@ class BadLiteral(BadRequest):
     def __init__(
         self, literal: object, type_name: str, why: str, column: str | None = None
     ) -> None:
-        where = f" for column {column!r}" if column else ""
-        super().__init__(f"literal {literal!r} is not a {type_name}{where}: {why}")
+        shown = repr(literal)
+        shown = shown if len(shown) <= 80 else shown[:80] + "…"
+        where = f" column {column!r}" if column else ""
+        super().__init__(f"literal {shown} does not fit {type_name}{where}: {why}")
 
 
 class UnknownSnapshot(BadRequest):

@@ -224,7 +224,7 @@ def apply(transform: Transform, source: Type, value: Value | None) -> Value | No
 def _truncated(value: Value, width: int, source: Type) -> Value:
     match value:
         case int():
-            return value - value % width
+            return _wrapped(value - value % width, 64 if isinstance(source, LongType) else 32)
         case Decimal():
             assert isinstance(source, DecimalType)
             unscaled = unscaled_of(value, source.scale)
@@ -233,6 +233,15 @@ def _truncated(value: Value, width: int, source: Type) -> Value:
             return value[:width]  # a Python string's items are code points, as the spec wants
         case _:
             raise ValueError(f"{value!r} cannot be truncated")
+
+
+def _wrapped(number: int, bits: int) -> int:
+    """Return `number` as an integer of `bits` holds it.
+
+    Truncating the smallest integers falls below them, and writers wrap around.
+    """
+    half = 1 << (bits - 1)
+    return (number + half) % (2 * half) - half
 
 
 def _days(value: Value, source: Type) -> int:

@@ -177,7 +177,7 @@ def test_a_literal_takes_the_columns_type(type_: PrimitiveType, raw: RawLiteral,
 def test_a_literal_of_the_wrong_type_is_refused_with_its_column(
     type_: PrimitiveType, raw: RawLiteral
 ):
-    with pytest.raises(BadLiteral, match="for column 'x'"):
+    with pytest.raises(BadLiteral, match="column 'x'"):
         bind(Predicate(Op.LT, "x", (raw,)), schema_of(type_))
 
 

@@ -208,11 +208,8 @@ def _temporal(raw: RawLiteral, type_: DateType | TimeType | TimestampType) -> Ty
 
 
 def _instant(text: str, zoned: bool) -> int:
-    if not zoned and len(text) <= len("+100000-01-01") and "T" not in text.upper():
-        try:
-            return civil_time.parse_date(text) * civil_time.NANOS_PER_DAY
-        except ValueError:
-            pass  # the message of the whole form says more
+    if not zoned and ":" not in text:
+        return civil_time.parse_date(text) * civil_time.NANOS_PER_DAY
     instant = civil_time.parse_timestamp(text)
     if zoned and not instant.zoned:
         raise ValueError("say the offset too, like 2017-11-16T22:31:08+00:00")
