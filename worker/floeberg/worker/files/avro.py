@@ -20,10 +20,10 @@ from fastavro import parse_schema, schemaless_reader
 from floeberg.protocol.avro_codecs import CODECS
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
 from floeberg.protocol.name_mapping import MappedField, NameMapping
-from floeberg.protocol.storage import Storage
 from floeberg.worker.arrow import ArrowArray, StructRows, rows_without_columns
 from floeberg.worker.files.avro_types import AvroField, AvroType, place_name, read_schema
 from floeberg.worker.files.decoding import decoding
+from floeberg.worker.files.ranges import RangeFile
 from floeberg.worker.files.rows import (
     CHUNK_BYTES,
     MAX_CHUNK_ROWS,
@@ -73,7 +73,7 @@ class AvroRows:
 
     def __init__(
         self,
-        storage: Storage,
+        source: RangeFile,
         location: str,
         *,
         mapping: NameMapping | None = None,
@@ -81,16 +81,13 @@ class AvroRows:
     ) -> None:
         self._location = location
         self._corrupt = corrupt
-        self._source: Any = storage.open(location)  # fastavro takes it, its types do not say so
-        try:
-            with decoding(location, corrupt):
-                self._open(mapping)
-        except BaseException:
-            self._source.close()
-            raise
+        self._source = source
+        with decoding(location, corrupt):
+            self._open(mapping)
 
     def _open(self, mapping: NameMapping | None) -> None:
-        header: Any = schemaless_reader(self._source, _HEADER, None)
+        stream: Any = self._source  # a file, but not one of typing's
+        header: Any = schemaless_reader(stream, _HEADER, None)
         if header["magic"] != _MAGIC:
             raise ValueError("it does not start as an Avro file does")
         self._sync: bytes = header["sync"]

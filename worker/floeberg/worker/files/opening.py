@@ -9,7 +9,12 @@ from floeberg.protocol.storage import Storage
 from floeberg.worker.files.avro import AvroRows
 from floeberg.worker.files.orc import OrcRows
 from floeberg.worker.files.parquet import ParquetRows
+from floeberg.worker.files.ranges import RangeFile
 from floeberg.worker.files.rows import StoredFile
+
+READ_AHEAD_BYTES = 1 << 20
+"""What a read beyond the expected fetches at least: Avro and ORC files are read from front to back.
+"""
 
 
 def open_rows(
@@ -30,17 +35,29 @@ def open_rows(
             f"{file.location} is encrypted: reading it needs the key that its key metadata names"
         )
     role = "data file" if isinstance(file, DataFile) else "delete file"
-    try:
+
+    def open_with(size: int) -> StoredFile:
+        source = RangeFile(storage, file.location, size, READ_AHEAD_BYTES)
         match file.format:
             case FileFormat.PARQUET:
                 return ParquetRows(
-                    storage, file.location, mapping=mapping, verify_crc=verify_crc, corrupt=corrupt
+                    source, file.location, mapping=mapping, verify_crc=verify_crc, corrupt=corrupt
                 )
             case FileFormat.AVRO:
-                return AvroRows(storage, file.location, mapping=mapping, corrupt=corrupt)
+                return AvroRows(source, file.location, mapping=mapping, corrupt=corrupt)
             case FileFormat.ORC:
-                return OrcRows(storage, file.location, mapping=mapping, corrupt=corrupt)
+                return OrcRows(source, file.location, mapping=mapping, corrupt=corrupt)
             case FileFormat.PUFFIN:
                 raise corrupt(f"the {role} {file.location} is a Puffin file, which holds no rows")
+
+    try:
+        try:
+            return open_with(file.size_bytes)
+        except corrupt:
+            # files that were copied or rewritten by hand have other sizes than their manifests say
+            size = storage.size(file.location)
+            if size == file.size_bytes:
+                raise
+            return open_with(size)
     except MissingFile as exc:
         raise MissingFile(file.location, role) from exc

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Set
 from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.orc as orc
 
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable
 from floeberg.protocol.name_mapping import NameMapping
-from floeberg.protocol.storage import Storage
 from floeberg.worker.arrow import ArrowField, StructRows, rows_without_columns
 from floeberg.worker.files.decoding import decoding
+from floeberg.worker.files.ranges import RangeFile
 from floeberg.worker.files.rows import MAX_CHUNK_ROWS, WHOLE_FILE, Chunk, MayMatch, Share
 from floeberg.worker.files.stored import StoredField, stored_fields
 
@@ -33,7 +34,7 @@ class OrcRows:
 
     def __init__(
         self,
-        storage: Storage,
+        source: RangeFile,
         location: str,
         *,
         mapping: NameMapping | None = None,
@@ -41,14 +42,10 @@ class OrcRows:
     ) -> None:
         self._location = location
         self._corrupt = corrupt
-        self._source = storage.open(location)
-        try:
-            with decoding(location, corrupt):
-                self._file = orc.ORCFile(self._source)
-                self.columns = stored_fields(self._file.schema, _field_id, mapping)
-        except BaseException:
-            self._source.close()
-            raise
+        self._source = source
+        with decoding(location, corrupt):
+            self._file = orc.ORCFile(pa.PythonFile(source, mode="r"))
+            self.columns = stored_fields(self._file.schema, _field_id, mapping)
 
     @property
     def num_rows(self) -> int:

@@ -7,20 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from types import TracebackType
+from typing import Any, TypeAlias
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
 from floeberg.protocol.name_mapping import NameMapping
-from floeberg.protocol.storage import Storage
 from floeberg.worker.arrow import ArrowField
 from floeberg.worker.files.decoding import decoding
+from floeberg.worker.files.ranges import RangeFile
+from floeberg.worker.files.row_groups import (
+    WINDOW_BYTES,
+    RowGroup,
+    consecutive_runs,
+    fetch_windows,
+)
 from floeberg.worker.files.rows import (
     CHUNK_BYTES,
     MAX_CHUNK_ROWS,
     WHOLE_FILE,
     Chunk,
-    LeafStatistics,
     MayMatch,
     Share,
 )
@@ -28,13 +35,18 @@ from floeberg.worker.files.stored import StoredField, prune, stored_fields
 
 _FIELD_ID = b"PARQUET:field_id"
 
+MIN_STREAM_BYTES = 64 << 10
+
+ParquetReader: TypeAlias = Any
+"""pyarrow's reader below `ParquetFile`, which takes columns by number; the stubs leave it out."""
+
 
 class ParquetRows:
     """An open Parquet file; implements `StoredFile`."""
 
     def __init__(
         self,
-        storage: Storage,
+        source: RangeFile,
         location: str,
         *,
         mapping: NameMapping | None = None,
@@ -43,22 +55,14 @@ class ParquetRows:
     ) -> None:
         self._location = location
         self._corrupt = corrupt
-        self._source = storage.open(location)
-        try:
-            with decoding(location, corrupt):
-                self._file = pq.ParquetFile(
-                    self._source,
-                    pre_buffer=False,
-                    # at ns, times after 2262 would overflow
-                    coerce_int96_timestamp_unit="us",
-                    page_checksum_verification=verify_crc,
-                )
-                self._metadata = self._file.metadata
-                self.columns = stored_fields(self._file.schema_arrow, _field_id, mapping)
-            self._check_leaves()
-        except BaseException:
-            self._source.close()
-            raise
+        self._source = source
+        self._verify_crc = verify_crc
+        with decoding(location, corrupt):
+            source.fetch_tail()
+            self._metadata = pq.read_metadata(pa.PythonFile(source, mode="r"))
+            schema = self._metadata.schema.to_arrow_schema()
+            self.columns = stored_fields(schema, _field_id, mapping)
+        self._check_leaves()
 
     def _check_leaves(self) -> None:
         found = sum(column.leaf_count for column in self.columns)
@@ -78,10 +82,30 @@ class ParquetRows:
     def chunks(
         self, leaves: Set[int], share: Share = WHOLE_FILE, may_match: MayMatch | None = None
     ) -> Iterator[Chunk]:
-        runs = _runs(self._wanted_groups(share, may_match))
+        groups = self._wanted_groups(share, may_match)
+        wanted = sorted(leaves)
+        reader = self._reader(groups, wanted)
+        runs = consecutive_runs(groups)
         for run in runs:
             is_last_run = run is runs[-1]
-            yield from self._run_chunks(run, sorted(leaves), share.from_row, is_last_run)
+            yield from self._run_chunks(reader, run, wanted, share.from_row, is_last_run)
+
+    def _reader(self, groups: Sequence[RowGroup], leaves: Sequence[int]) -> ParquetReader:
+        """Return a reader for these columns of these row groups, and expect their bytes."""
+        self._source.expect(fetch_windows(groups, leaves))
+        largest = max((group.stored_bytes(leaves) for group in groups), default=0)
+        with decoding(self._location, self._corrupt):
+            file = pq.ParquetFile(
+                pa.PythonFile(self._source, mode="r"),
+                metadata=self._metadata,
+                pre_buffer=False,
+                buffer_size=_stream_bytes(len(leaves)) if largest > WINDOW_BYTES else 0,
+                # at ns, times after 2262 would overflow
+                coerce_int96_timestamp_unit="us",
+                page_checksum_verification=self._verify_crc,
+            )
+        reader: ParquetReader = file.reader
+        return reader
 
     def _wanted_groups(self, share: Share, may_match: MayMatch | None) -> list[RowGroup]:
         return [
@@ -102,11 +126,16 @@ class ParquetRows:
             first_row = group.end_row
 
     def _run_chunks(
-        self, run: Sequence[RowGroup], leaves: Sequence[int], from_row: int, is_last_run: bool
+        self,
+        reader: ParquetReader,
+        run: Sequence[RowGroup],
+        leaves: Sequence[int],
+        from_row: int,
+        is_last_run: bool,
     ) -> Iterator[Chunk]:
         """Yield the rows of consecutive row groups; a chunk may reach over a border between two."""
         next_row = run[0].first_row
-        batches = self._file.reader.iter_batches(
+        batches = reader.iter_batches(
             _chunk_rows(run, leaves),
             row_groups=[group.index for group in run],
             column_indices=list(leaves),
@@ -128,7 +157,6 @@ class ParquetRows:
                 yield Chunk(first_row + skipped, rows, is_last)
 
     def close(self) -> None:
-        self._file.close()
         self._source.close()
 
     def __enter__(self) -> ParquetRows:
@@ -143,51 +171,9 @@ class ParquetRows:
         self.close()
 
 
-class RowGroup:
-    """One row group as the footer describes it; implements `RowGroupStatistics`."""
-
-    def __init__(self, metadata: pq.RowGroupMetaData, index: int, first_row: int) -> None:
-        self._metadata = metadata
-        self.index = index
-        self.first_row = first_row
-        self.num_rows: int = metadata.num_rows
-        self.end_row = first_row + self.num_rows
-
-    @property
-    def start_byte(self) -> int:
-        """The place of the row group's first page: what a writer records in `split_offsets`."""
-        if self._metadata.num_columns == 0:
-            return 0
-        column = self._metadata.column(0)
-        pages = (column.dictionary_page_offset, column.data_page_offset)
-        return min(offset for offset in pages if offset)
-
-    def decoded_bytes(self, leaves: Sequence[int]) -> int:
-        """Return the size of the columns before compression, still encoded."""
-        return sum(self._metadata.column(leaf).total_uncompressed_size for leaf in leaves)
-
-    def leaf(self, index: int) -> LeafStatistics | None:
-        statistics = self._metadata.column(index).statistics
-        if statistics is None:
-            return None
-        has_bounds = statistics.has_min_max
-        has_null_count: bool = statistics.has_null_count  # type: ignore[attr-defined]  # not in the stubs
-        return LeafStatistics(
-            statistics.min if has_bounds else None,
-            statistics.max if has_bounds else None,
-            statistics.null_count if has_null_count else None,
-        )
-
-
-def _runs(groups: Sequence[RowGroup]) -> list[list[RowGroup]]:
-    """Return the groups as lists of neighbours: within a list, rows are consecutive in the file."""
-    runs: list[list[RowGroup]] = []
-    for group in groups:
-        if runs and runs[-1][-1].index + 1 == group.index:
-            runs[-1].append(group)
-        else:
-            runs.append([group])
-    return runs
+def _stream_bytes(num_columns: int) -> int:
+    """Return how much of each column to read at a time: all of them together make a window."""
+    return max(MIN_STREAM_BYTES, WINDOW_BYTES // max(num_columns, 1))
 
 
 def _chunk_rows(run: Sequence[RowGroup], leaves: Sequence[int]) -> int:
