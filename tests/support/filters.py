@@ -1,185 +1,116 @@
-"""Filters over a small schema, with a plain evaluator of what they mean before they are bound.
+"""Whether a row passes a filter, worked out a row at a time: SQL's three-valued logic over the JSON
+form.
 
-The evaluator compares literals with values as numbers and text, and applies NOT as three-valued
-logic defines it, so that it shares nothing with binding, which moves NOT and folds literals.
+A comparison with null is unknown (None), and so is its negation. NaN is IEEE's: not less than,
+equal to or greater than anything, and `!=` to everything. A row is returned when its filter is
+true.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from decimal import Decimal
-from typing import Any
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from hypothesis import strategies as st
+from tests.support.plain import Json, Plain, Row, from_json
 
-from floeberg.protocol.expressions.model import (
-    UNARY,
-    And,
-    Constant,
-    Expression,
-    Not,
-    Op,
-    Or,
-    Predicate,
-    RawLiteral,
-)
-from floeberg.protocol.schema import Schema
-from floeberg.protocol.types import (
-    BinaryType,
-    BooleanType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    Value,
-)
-from tests.support.iceberg_values import values_of
-
-SCHEMA = Schema(
-    (
-        NestedField(1, "i", IntType()),
-        NestedField(2, "l", LongType(), required=True),
-        NestedField(3, "f", FloatType()),
-        NestedField(4, "d", DoubleType()),
-        NestedField(5, "dec", DecimalType(5, 2)),
-        NestedField(6, "s", StringType()),
-        NestedField(7, "b", BooleanType()),
-        NestedField(8, "bin", BinaryType()),
-        NestedField(9, "st", StructType((NestedField(10, "x", IntType(), required=True),))),
-    )
-)
-
-Row = dict[int, Value | None]
-
-_whole = st.integers(-3, 3) | st.sampled_from([2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**63])
-_fractions = st.sampled_from([0.5, -0.5, 1.25, 1e300, -1e300])
-_decimals = st.sampled_from(
-    [Decimal("0.005"), Decimal("-1.001"), Decimal("999.99"), Decimal("1e6"), Decimal("-999.995")]
-)
-_specials = st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 0.0])
-LITERALS: Mapping[str, st.SearchStrategy[Any]] = {
-    "i": _whole | _fractions | _decimals,
-    "l": _whole | _fractions | _decimals,
-    "f": st.integers(-3, 3) | _fractions | _specials,
-    "d": st.integers(-3, 3) | _fractions | _specials,
-    "dec": st.integers(-3, 3) | _fractions | _decimals,
-    "s": st.text("ab\ud7ff\U0001f9ca", max_size=3),
-    "b": st.booleans(),
-    "bin": st.binary(max_size=2),
-    "st.x": _whole,
+_COMPARISONS: dict[str, Callable[[Plain, Plain], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
-_COMPARISONS = [Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE]
 
 
-@st.composite
-def predicates(draw: st.DrawFn, column: str | None = None) -> Predicate:
-    """Draw a predicate that binds to `SCHEMA`."""
-    name = column or draw(st.sampled_from(list(LITERALS)))
-    ops = [*_COMPARISONS, Op.IN, Op.NOT_IN, Op.IS_NULL, Op.NOT_NULL]
-    if name in ("f", "d"):
-        ops += [Op.IS_NAN, Op.NOT_NAN]
-    if name in ("s", "bin"):
-        ops += [Op.STARTS_WITH, Op.NOT_STARTS_WITH]
-    op = draw(st.sampled_from(ops))
-    if op in UNARY:
-        return Predicate(op, name)
-    if op in (Op.IN, Op.NOT_IN):
-        return Predicate(op, name, tuple(draw(st.lists(LITERALS[name], max_size=4))))
-    return Predicate(op, name, (draw(LITERALS[name]),))
+def truth(filter_: Json, row: Row, schema: Json, case_sensitive: bool = True) -> bool | None:
+    """Return true, false or None for unknown.
 
+    `schema` is Iceberg's JSON, and says of which type a column and so a literal is.
 
-expressions: st.SearchStrategy[Expression] = st.recursive(
-    predicates() | st.booleans().map(Constant),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4).map(tuple).map(And),
-        st.lists(inner, max_size=4).map(tuple).map(Or),
-        inner.map(Not),
-    ),
-    max_leaves=8,
-)
-
-
-@st.composite
-def rows(draw: st.DrawFn) -> Row:
-    """Draw a row of `SCHEMA`: nulls often, but in the required column."""
-    row: Row = {}
-    for field in SCHEMA.fields[:8]:
-        near = _near(field)
-        row[field.field_id] = draw(near if field.required else near | st.none())
-    row[10] = draw(_near(NestedField(10, "x", IntType())) | st.none())
-    return row
-
-
-def _near(field: NestedField) -> st.SearchStrategy[Any]:
-    """Values of any size, and those that the literals hit."""
-    match field.type:
-        case IntType() | LongType():
-            return values_of(field.type) | st.integers(-3, 3)
-        case FloatType() | DoubleType():
-            return values_of(field.type) | _specials | st.sampled_from([0.5, -0.5, 1.25])
-        case DecimalType():
-            return values_of(field.type) | st.sampled_from([Decimal("0.50"), Decimal("999.99")])
-        case _:
-            return values_of(field.type)
-
-
-def meaning(expression: Expression, row: Mapping[int, Value | None]) -> bool | None:
-    """Return what `expression` says of a row of `SCHEMA`; None is unknown."""
-    match expression:
-        case Constant(value):
-            return value
-        case Not(operand):
-            inner = meaning(operand, row)
+    >>> schema = {"fields": [{"id": 1, "name": "a", "type": "int"}]}
+    >>> [truth(["not", ["in", "a", [1, 2]]], {"a": a}, schema) for a in (1, 3, None)]
+    [False, True, None]
+    """
+    operation: str = filter_[0]
+    arguments: Sequence[Json] = filter_[1:]
+    match operation:
+        case "true" | "false":
+            return operation == "true"
+        case "and" | "or":
+            parts = [truth(f, row, schema, case_sensitive) for f in arguments]
+            decisive = operation == "or"
+            if decisive in parts:
+                return decisive
+            return None if None in parts else not decisive
+        case "not":
+            inner = truth(arguments[0], row, schema, case_sensitive)
             return None if inner is None else not inner
-        case And(operands):
-            outcomes = [meaning(o, row) for o in operands]
-            return False if False in outcomes else None if None in outcomes else True
-        case Or(operands):
-            outcomes = [meaning(o, row) for o in operands]
-            return True if True in outcomes else None if None in outcomes else False
-        case Predicate(op, column, literals):
-            return _leaf(op, row.get(SCHEMA.lookup(column).field_id), literals)
-
-
-def _leaf(op: Op, value: Value | None, literals: tuple[RawLiteral, ...]) -> bool | None:
-    if op is Op.IS_NULL:
-        return value is None
-    if op is Op.NOT_NULL:
-        return value is not None
-    if not literals and op in (Op.IN, Op.NOT_IN):
-        return op is Op.NOT_IN
+    path, type_ = resolve(arguments[0], schema, case_sensitive)
+    value = at(row, path)
+    if operation in ("is-null", "not-null"):
+        return (value is None) == (operation == "is-null")
     if value is None:
         return None
-    compared: Any = value
-    first: Any = literals[0] if literals else None
-    match op:
-        case Op.IS_NAN:
-            return math.isnan(compared)
-        case Op.NOT_NAN:
-            return not math.isnan(compared)
-        case Op.IN:
-            return any(compared == item for item in literals)
-        case Op.NOT_IN:
-            return all(compared != item for item in literals)
-        case Op.EQ:
-            return bool(compared == first)
-        case Op.NE:
-            return bool(compared != first)
-        case Op.LT:
-            return bool(compared < first)
-        case Op.LE:
-            return bool(compared <= first)
-        case Op.GT:
-            return bool(compared > first)
-        case Op.GE:
-            return bool(compared >= first)
-        case Op.STARTS_WITH:
-            return bool(compared.startswith(first))
-        case Op.NOT_STARTS_WITH:
-            return not compared.startswith(first)
-    raise AssertionError(op)
+    match operation:
+        case "is-nan" | "not-nan":
+            is_nan: bool = value != value
+            return is_nan == (operation == "is-nan")
+        case "starts-with" | "not-starts-with":
+            starts = value.startswith(from_json(type_, arguments[1]))
+            return bool(starts) == (operation == "starts-with")
+        case "in" | "not-in":
+            found = any(value == from_json(type_, literal) for literal in arguments[1])
+            return found == (operation == "in")
+        case _:
+            return _COMPARISONS[operation](value, from_json(type_, arguments[1]))
+
+
+def columns_of(filter_: Json) -> Iterator[str]:
+    """Yield the names of the columns that a filter is about."""
+    operation, *arguments = filter_
+    if operation in ("and", "or", "not"):
+        for inner in arguments:
+            yield from columns_of(inner)
+    elif operation not in ("true", "false"):
+        yield arguments[0]
+
+
+def resolve(name: str, schema: Json, case_sensitive: bool = True) -> tuple[list[str], Json]:
+    """Return the path of names that a dotted name reaches, and the type there.
+
+    A whole name wins over a path, so that `a.b` may be one column's.
+    """
+
+    def same(a: str, b: str) -> bool:
+        return a == b if case_sensitive else a.casefold() == b.casefold()
+
+    def search(fields: Sequence[Json], rest: str) -> tuple[list[str], Json] | None:
+        exact = [f for f in fields if f["name"] == rest]
+        for f in exact or [f for f in fields if same(f["name"], rest)]:
+            return [f["name"]], f["type"]
+        for f in fields:
+            head, dot, tail = (
+                rest[: len(f["name"])],
+                rest[len(f["name"]) :][:1],
+                rest[len(f["name"]) + 1 :],
+            )
+            if dot == "." and same(f["name"], head) and isinstance(f["type"], Mapping):
+                found = search(f["type"].get("fields", ()), tail)
+                if found is not None:
+                    return [f["name"], *found[0]], found[1]
+        return None
+
+    found = search(schema["fields"], name)
+    if found is None:
+        raise KeyError(f"no column {name!r}")
+    return found
+
+
+def at(row: Plain, path: Sequence[str]) -> Plain:
+    """Return the value at a path of names; below a null struct everything is null."""
+    for name in path:
+        if row is None:
+            return None
+        row = row[name]
+    return row

@@ -210,8 +210,9 @@ def _leaves_of(field: Json, values: Any) -> Iterator[tuple[Json, Any]]:
         if type_ not in ("variant", "unknown"):
             yield field, values
     elif type_["type"] == "struct":
+        stored = {values.type.field(i).name for i in range(values.type.num_fields)}
         for child in children(type_):
-            if child["type"] != "unknown":
+            if child["name"] in stored:
                 yield from _leaves_of(child, pc.struct_field(values, child["name"]))
 
 
