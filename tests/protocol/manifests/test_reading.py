@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -203,6 +204,18 @@ def test_a_manifest_shorter_than_its_list_says_is_refused():
 
     with pytest.raises(CorruptManifest, match=r"manifest s3://b/m\.avro has"):
         read_manifest(raw[:whole_blocks], manifest)
+
+
+def test_a_wrong_length_is_passed_over_where_the_counts_bear_the_file_out():
+    """BigQuery and hand-edited tables state lengths that are too long."""
+    raw = container(entry_schema(), [entry(0), entry(1, status=DELETED)])
+    stated = manifest_of(raw, added_files_count=1, existing_files_count=0)
+    too_long = replace(stated, length=len(raw) + 46)
+
+    assert len(read_manifest(raw, too_long)) == 1
+
+    with pytest.raises(CorruptManifest, match="1 live files"):
+        read_manifest(raw, replace(too_long, added_files_count=2))
 
 
 # --- inheritance ----------------------------------------------------------------------------------

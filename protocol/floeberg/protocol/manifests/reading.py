@@ -86,10 +86,6 @@ def read_manifest(raw: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
     format that is none of Iceberg's.
     """
     role = f"manifest {manifest.location}"
-    if len(raw) < manifest.length:
-        raise CorruptManifest(
-            f"{role} has {len(raw)} bytes, and the manifest list says {manifest.length}"
-        )
     file = read_avro(raw, role)
     decode = _EntryDecoder(file, manifest)
     entries = []
@@ -97,6 +93,7 @@ def read_manifest(raw: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
         entry = decode(_Fields(record, role))
         if entry is not None:
             entries.append(entry)
+    _check_whole(raw, manifest, len(entries))
     return entries
 
 
@@ -160,6 +157,22 @@ def _manifest_file(r: _Fields) -> ManifestFile:
         partitions=tuple(_summary(_Fields(s, r._where)) for s in summaries),
         first_row_id=r.optional(520, int) if content is ManifestContent.DATA else None,
         key_metadata=r.optional(519, bytes),
+    )
+
+
+def _check_whole(raw: bytes, manifest: ManifestFile, live_entries: int) -> None:
+    """Refuse a manifest that was cut between two blocks, which Avro itself takes for the end.
+
+    A file shorter than the manifest list says is believed only where the list's counts bear it out:
+    some writers state a wrong length.
+    """
+    added, existing = manifest.added_files_count, manifest.existing_files_count
+    counts_agree = added is not None and existing is not None and added + existing == live_entries
+    if len(raw) >= manifest.length or counts_agree:
+        return
+    raise CorruptManifest(
+        f"manifest {manifest.location} has {len(raw)} bytes and {live_entries} live files, and the"
+        f" manifest list says {manifest.length} bytes"
     )
 
 
