@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any
+
+import pyarrow as pa
 
 from floeberg.process.storage import open_storage
-from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.json_form import expression_from_json
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.protocol.metadata import TableMetadata
-from floeberg.protocol.scans import ResolvedScan, ScanRequest
+from floeberg.protocol.scans import ResolvedScan, ScanRequest, resolve
 from tests.support.lake import TableWriter
 
 
@@ -23,14 +24,7 @@ def scan_of(table: TableWriter, filter_: Any = None, **request: Any) -> Resolved
 
 def scan_of_metadata(metadata: TableMetadata, filter_: Any = None, **request: Any) -> ResolvedScan:
     expression = TRUE if filter_ is None else expression_from_json(filter_)
-    asked = ScanRequest(filter=expression, **request)
-    snapshot, schema = metadata.current_snapshot(), metadata.schema()
-    if asked.snapshot_id is not None:
-        snapshot = metadata.snapshot_by_id(asked.snapshot_id)
-        schema = metadata.schema_for_snapshot(snapshot)
-    elif asked.ref is not None:
-        snapshot = metadata.snapshot_for_ref(asked.ref)
-    return ResolvedScan(metadata, snapshot, schema, schema, bind(expression, schema), asked)
+    return resolve(metadata, ScanRequest(filter=expression, **request))
 
 
 class RecordingStorage:
@@ -50,7 +44,7 @@ class RecordingStorage:
     def size(self, location: str) -> int:
         return self._inner.size(location)
 
-    def open(self, location: str) -> BinaryIO:
+    def open(self, location: str) -> pa.NativeFile:
         return self._inner.open(location)
 
     def list(self, location: str) -> Sequence[str]:

@@ -7,17 +7,15 @@ never through the table's current one. Spec: "Scan Planning".
 
 from __future__ import annotations
 
-from floeberg.protocol.expressions.evaluation import evaluate
 from floeberg.protocol.expressions.manifests import manifest_may_match
 from floeberg.protocol.expressions.metrics import file_may_match
-from floeberg.protocol.expressions.model import FALSE, TRUE, BoundExpression, field_ids
+from floeberg.protocol.expressions.model import TRUE, BoundExpression
 from floeberg.protocol.expressions.projection import project_inclusive
-from floeberg.protocol.expressions.residuals import residual
+from floeberg.protocol.expressions.residuals import Residuals
 from floeberg.protocol.files import DataFile, DeleteFile, ManifestFile
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.schema import Schema
-from floeberg.protocol.transforms import UnknownTransform, Void
 from floeberg.server.planning.partition_keys import PartitionKey, partition_key
 
 
@@ -35,21 +33,15 @@ class SpecFilter:
 
     def __init__(self, filter_: BoundExpression, spec: PartitionSpec, schema: Schema) -> None:
         self.spec = spec
-        self._filter = filter_
         self._schema = schema
         self._projected = project_inclusive(filter_, spec, schema)
         self._partition_type = spec.partition_type(schema)
-        filtered = field_ids(filter_)
-        self._deciding = {
-            f.field_id
-            for f in spec.fields
-            if f.source_id in filtered and not isinstance(f.transform, Void | UnknownTransform)
-        }
-        self._residuals: dict[PartitionKey, BoundExpression] = {}
+        self._residuals = Residuals(filter_, spec, schema)
+        self._by_partition: dict[PartitionKey, BoundExpression] = {}
 
     def manifest_may_match(self, manifest: ManifestFile) -> bool:
         """Say whether the manifest's partition summaries leave room for a match."""
-        return self._projected == TRUE or manifest_may_match(
+        return manifest_may_match(
             self._projected, self.spec, self._partition_type, manifest.partitions
         )
 
@@ -59,25 +51,16 @@ class SpecFilter:
         For a delete file that answers whether any data file that it applies to can be needed: they
         are in its partition, or it is global and its spec rules out nothing.
         """
-        known = self._residuals.get(key)
+        known = self._by_partition.get(key)
         if known is None:
-            known = self._residuals[key] = self._work_out(file)
+            known = self._by_partition[key] = self._residuals.in_partition(file.partition)
         return known
 
-    def _work_out(self, file: DataFile | DeleteFile) -> BoundExpression:
-        if self._filter == TRUE:
-            return TRUE
-        if not self._deciding <= file.partition.keys():
-            return self._filter  # a tuple that lacks a field is not one whose field is null
-        if evaluate(self._projected, file.partition) is not True:
-            return FALSE
-        return residual(self._filter, self.spec, self._schema, file.partition)
-
-    def metrics_may_match(self, rest: BoundExpression, file: DataFile) -> bool:
-        """Say whether the file's statistics leave room for a row of which `rest` is true."""
-        if rest == TRUE or file.record_count < 0:  # old imports wrote -1 for "not counted"
-            return True
-        return file_may_match(rest, self._schema, file.metrics, file.record_count)
+    def metrics_may_match(self, residual: BoundExpression, file: DataFile) -> bool:
+        """Say whether the file's statistics leave room for a row of which `residual` is true."""
+        return residual == TRUE or file_may_match(
+            residual, self._schema, file.metrics, file.record_count
+        )
 
     def key(self, file: DataFile | DeleteFile) -> PartitionKey:
         return partition_key(self.spec, file.partition)
