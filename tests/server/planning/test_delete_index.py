@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from floeberg.protocol.errors import CorruptDeletes
 from floeberg.protocol.files import Content, DataFile, DeleteFile, FileFormat, Metrics
@@ -182,3 +185,52 @@ def test_deletes_come_in_the_order_of_manifests():
 
     for order in ([first, second, third, fourth], [fourth, third, second, first]):
         assert applying(data(), *order) == order
+
+
+# --- beside the spec's rules, a pair at a time ----------------------------------------------------
+
+
+def applies_by_the_spec(file: DataFile, delete: DeleteFile, vectors: list[DeleteFile]) -> bool:
+    """Say whether a delete applies to a data file, word by word as "Scan Planning" has it."""
+    same_partition = partition_key(SPECS[file.spec_id], file.partition) == partition_key(
+        SPECS[delete.spec_id], delete.partition
+    )
+    names_it = delete.referenced_data_file in (None, file.location)
+    if delete.content is Content.EQUALITY_DELETES:
+        is_older = file.data_sequence_number < delete.data_sequence_number
+        return is_older and (same_partition or SPECS[delete.spec_id].is_unpartitioned)
+    is_not_younger = file.data_sequence_number <= delete.data_sequence_number
+    if not (is_not_younger and same_partition and names_it):
+        return False
+    return delete.is_deletion_vector or not any(
+        applies_by_the_spec(file, v, vectors) for v in vectors
+    )
+
+
+PARTITIONS = st.sampled_from([None, 0.0, -0.0, math.nan])
+SOME_SPECS = st.sampled_from(list(SPECS.values()))
+FILES = st.builds(data, st.integers(0, 4), PARTITIONS, SOME_SPECS, st.sampled_from(["d", "e", "f"]))
+NAMES = st.sampled_from([None, "s3://b/d", "s3://b/e"])
+DELETES = st.one_of(
+    st.builds(equality, st.integers(0, 4), PARTITIONS, spec=SOME_SPECS),
+    st.builds(
+        positions, st.integers(0, 4), PARTITIONS, spec=SOME_SPECS, referenced_data_file=NAMES
+    ),
+    st.builds(vector, st.integers(0, 4), PARTITIONS, st.sampled_from("def"), spec=SOME_SPECS),
+)
+
+
+@settings(max_examples=500)
+@given(file=FILES, found=st.lists(DELETES, max_size=8))
+def test_the_index_agrees_with_the_spec_or_finds_a_contradiction(file, found):
+    found = [replace(d, location=f"s3://b/delete-{i}") for i, d in enumerate(found)]
+    vectors = [d for d in found if d.is_deletion_vector]
+    expected = [d for d in found if applies_by_the_spec(file, d, vectors)]
+
+    try:
+        assert [d.location for d in applying(file, *found)] == [d.location for d in expected]
+    except CorruptDeletes:
+        twice = len({v.referenced_data_file for v in vectors}) < len(vectors)
+        named = [d for d in found if d.referenced_data_file == file.location]
+        unfit = [d for d in named if not applies_by_the_spec(file, d, [])]
+        assert twice or unfit
