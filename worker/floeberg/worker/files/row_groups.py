@@ -56,8 +56,8 @@ class RowGroup:
         has_bounds = statistics.has_min_max
         has_null_count: bool = statistics.has_null_count  # type: ignore[attr-defined]  # not in the stubs
         return LeafStatistics(
-            statistics.min if has_bounds else None,
-            statistics.max if has_bounds else None,
+            statistics.min_raw if has_bounds else None,
+            statistics.max_raw if has_bounds else None,
             statistics.null_count if has_null_count else None,
         )
 

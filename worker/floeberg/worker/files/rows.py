@@ -53,7 +53,7 @@ WHOLE_FILE = Share()
 class LeafStatistics:
     """What a row group's footer says of one leaf column; None is unknown.
 
-    `smallest` and `largest` are Python values as pyarrow gives them; they leave NaN out.
+    `smallest` and `largest` are in the format's physical form; they leave NaN out.
     """
 
     smallest: object

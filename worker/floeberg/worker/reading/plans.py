@@ -15,8 +15,9 @@ from floeberg.protocol.plans import START, ReadPlan, ResumePlace
 from floeberg.protocol.storage import Storage, StorageConfig
 from floeberg.worker.deletes.cache import DeleteCache
 from floeberg.worker.deletes.loading import DeleteLoader
-from floeberg.worker.reading.slicing import slice_batch
-from floeberg.worker.reading.tasks import KeptRows, TaskReader
+from floeberg.worker.reading.output import KeptRows
+from floeberg.worker.reading.slicing import join_small, slice_batch
+from floeberg.worker.reading.tasks import TaskReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +42,26 @@ def to_batches_for_tasks(
     of this call: whoever resumes knows how many came before, and cuts the rest. Never plans, and
     reads neither metadata nor manifests.
     """
+    pieces = _pieces(plan, _task_reader(plan, storage, deletes or DeleteCache()), resume)
+    return pieces if plan.options.limit is None else _limited(pieces, plan.options.limit)
+
+
+def _pieces(plan: ReadPlan, reader: TaskReader, resume: ResumePlace) -> Iterator[PlacedBatch]:
     options = plan.options
-    reader = _task_reader(plan, storage, deletes or DeleteCache())
-    remaining = options.limit
     for index in range(resume.task, len(plan.tasks)):
         from_row = resume.row if index == resume.task else 0
-        for kept in reader.read(plan.tasks[index], from_row):
-            if remaining == 0:
-                return
-            for piece in _placed(kept, index, options.batch_size, options.batch_bytes):
-                if remaining is None:
-                    yield piece
-                    continue
-                taken = min(remaining, piece.batch.num_rows)
-                remaining -= taken
-                yield PlacedBatch(piece.batch.slice(0, taken), piece.place)
-                if not remaining:
-                    return
+        rows = reader.read(plan.tasks[index], from_row)
+        for kept in join_small(rows, options.batch_bytes // 2, options.limit):
+            yield from _placed(kept, index, options.batch_size, options.batch_bytes)
+
+
+def _limited(pieces: Iterator[PlacedBatch], limit: int) -> Iterator[PlacedBatch]:
+    """Yield the first `limit` rows. A batch that is cut short keeps its place: nothing follows it."""
+    remaining = limit
+    while remaining > 0 and (piece := next(pieces, None)) is not None:
+        rows = piece.batch.slice(0, remaining)
+        remaining -= rows.num_rows
+        yield PlacedBatch(rows, piece.place)
 
 
 def _task_reader(plan: ReadPlan, storage: Storage, deletes: DeleteCache) -> TaskReader:
@@ -77,6 +81,7 @@ def _task_reader(plan: ReadPlan, storage: Storage, deletes: DeleteCache) -> Task
         plan.projection,
         loader,
         verify_crc=plan.options.verify_crc,
+        prune=plan.options.prune,
     )
 
 
@@ -97,10 +102,9 @@ def _placed(
     if len(pieces) == 1:
         yield PlacedBatch(pieces[0], after)
         return
-    positions = kept.positions()
     end = 0
     for piece in pieces:
         end += piece.num_rows
         is_last = end == kept.batch.num_rows
-        place = after if is_last else ResumePlace(task, int(positions[end - 1]) + 1)
+        place = after if is_last else ResumePlace(task, int(kept.positions[end - 1]) + 1)
         yield PlacedBatch(piece, place)
