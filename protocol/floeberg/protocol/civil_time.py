@@ -1,8 +1,8 @@
 """Dates and times as the numbers that Iceberg stores, and as ISO 8601 text.
 
-The calendar is the proleptic Gregorian one, without leap seconds, and it reaches as far as 32 bits of
-days do, which is far beyond `datetime`. A year outside 0 to 9999 is written with its sign.
-Spec: "Primitive Types", Appendix D, "JSON single-value serialization".
+The calendar is the proleptic Gregorian one, without leap seconds, and it reaches as far as 32 bits
+of days do, which is far beyond `datetime`. A year outside 0 to 9999 is written with its sign. Spec:
+"Primitive Types", Appendix D, "JSON single-value serialization".
 """
 
 from __future__ import annotations

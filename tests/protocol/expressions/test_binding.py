@@ -53,7 +53,7 @@ from floeberg.protocol.types import (
     Value,
     VariantType,
 )
-from tests.support import filters
+from tests.support import filter_strategies as filters
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1

@@ -44,7 +44,7 @@ from floeberg.protocol.types import (
     PrimitiveType,
     Value,
 )
-from tests.support import filters
+from tests.support import filter_strategies as filters
 from tests.support.iceberg_values import typed_values
 
 

@@ -54,7 +54,7 @@ from floeberg.protocol.types import (
     TimestampType,
     Value,
 )
-from tests.support import filters
+from tests.support import filter_strategies as filters
 from tests.support.iceberg_values import primitive_types, values_of
 
 DAY = 86_400_000_000
@@ -185,60 +185,12 @@ def test_projections_allow_for_times_rounded_up_before_1970(scenario: Scenario):
                 assert is_true(bound, {1: value})
 
 
-SPECS = [
-    PartitionSpec(0, (PartitionField((1,), 1000, "i", Identity()),)),
-    PartitionSpec(
-        1,
-        (
-            PartitionField((1,), 1000, "i10", Truncate(10)),
-            PartitionField((6,), 1001, "s1", Truncate(1)),
-            PartitionField((4,), 1002, "d", Identity()),
-        ),
-    ),
-    PartitionSpec(
-        2,
-        (
-            PartitionField((2,), 1000, "l4", Bucket(4)),
-            PartitionField((2,), 1001, "l2", Truncate(2)),
-            PartitionField((5,), 1002, "dec", Truncate(50)),
-            PartitionField((8,), 1003, "bin", Bucket(3)),
-            PartitionField((10,), 1004, "x", Identity()),
-        ),
-    ),
-    PartitionSpec(
-        3,
-        (
-            PartitionField((1,), 1000, "gone", Void()),
-            PartitionField((2,), 1001, "z", UnknownTransform("zorder")),
-            PartitionField((99,), 1002, "dropped", Identity()),
-            PartitionField((1, 2), 1003, "several", Bucket(4)),
-            PartitionField((9,), 1004, "struct", Identity()),
-            PartitionField((4,), 1005, "mismatch", Year()),
-        ),
-    ),
-]
-
-
-def partition_of(spec: PartitionSpec, row: filters.Row) -> dict[int, Value | None]:
-    partition: dict[int, Value | None] = {}
-    for field in spec.fields:
-        source = filters.SCHEMA.find(field.source_id)
-        known = source is not None and len(field.source_ids) == 1
-        if known and source is not None and applies_to(field.transform, source.type):
-            partition[field.field_id] = apply(
-                field.transform, source.type, row.get(field.source_id)
-            )
-        else:
-            partition[field.field_id] = None
-    return partition
-
-
-@given(filters.expressions, filters.rows(), st.sampled_from(SPECS))
+@given(filters.expressions, filters.rows(), st.sampled_from(filters.SPECS))
 def test_whole_filters_project_over_every_spec(
     expression: Expression, row: filters.Row, spec: PartitionSpec
 ):
     bound = bind(expression, filters.SCHEMA)
-    partition = partition_of(spec, row)
+    partition = filters.partition_of(spec, row)
 
     if is_true(bound, row):
         assert is_true(project_inclusive(bound, spec, filters.SCHEMA), partition)

@@ -23,7 +23,7 @@ from floeberg.protocol.expressions.model import (
 )
 from floeberg.protocol.expressions.text import format_filter, parse_filter
 from floeberg.protocol.types import Json
-from tests.support import filters
+from tests.support import filter_strategies as filters
 
 
 @pytest.mark.parametrize(
