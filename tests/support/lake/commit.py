@@ -38,7 +38,11 @@ from tests.support.lake.schemas import (
 )
 from tests.support.lake.values import Plain, plain
 
-Positions = Mapping[WrittenFile | str, Sequence[int]]
+Positions = (
+    Mapping[WrittenFile, Sequence[int]]
+    | Mapping[str, Sequence[int]]
+    | Mapping[WrittenFile | str, Sequence[int]]
+)
 """Positions to delete, by data file or by its location."""
 
 PLAIN_LAYOUT = FileLayout()

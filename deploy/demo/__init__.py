@@ -1,0 +1,1 @@
+"""`make demo`: a small lake, a coordinator with workers, and clients that read it."""

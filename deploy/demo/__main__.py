@@ -1,0 +1,128 @@
+"""Run the demo: `python -m deploy.demo [--keep] [--directory DIR]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deploy.demo import lake
+from deploy.demo.service import Addresses, Service, ServiceFailed
+from deploy.demo.tour import DemoFailed, Tour
+from pyarrow import flight
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+CHECKOUT = Path(__file__).parents[2]
+WORKERS = 2
+
+
+def main() -> int:
+    arguments = _arguments()
+    console = Console(highlight=False)
+    errors = Console(stderr=True, highlight=False)
+    directory: Path = arguments.directory.absolute()
+    service = None
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        console.print()
+        warehouse = prepare_lake(console, directory)
+        with Service(warehouse, WORKERS, directory, arguments.port) as service:
+            started = time.perf_counter()
+            addresses = service.addresses()
+            seconds = time.perf_counter() - started
+            console.print(
+                f"[bold]floeberg up[/] runs a coordinator and {len(addresses.workers)} workers"
+                f" [dim](started in {seconds:.1f} s)[/]"
+            )
+            Tour(console, addresses).run()
+            show_addresses(console, addresses, warehouse, keep=arguments.keep)
+            if arguments.keep:
+                service.wait()
+                raise DemoFailed("floeberg up ended by itself")
+        console.print("[dim]Everything is stopped.[/]\n")
+    except KeyboardInterrupt:
+        console.print("\n[dim]Stopped.[/]")
+        return 0 if arguments.keep else 130
+    except (DemoFailed, ServiceFailed) as exc:
+        errors.print(f"[bold red]The demo failed:[/] {escape(str(exc))}")
+        return 1
+    except (pa.ArrowException, flight.FlightError) as exc:
+        log = service.log_tail() if service else ""
+        errors.print(f"[bold red]The demo failed:[/] {escape(str(exc))}\n{escape(log)}")
+        return 1
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m deploy.demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave it running until Ctrl-C")
+    parser.add_argument(
+        "--directory", type=Path, default=CHECKOUT / ".demo", help="where the lake and the log go"
+    )
+    parser.add_argument(
+        "--port", type=int, default=0, help="the coordinator's port; 0 picks a free one"
+    )
+    return parser.parse_args()
+
+
+def prepare_lake(console: Console, directory: Path) -> Path:
+    """Write the lake unless it is there; return its warehouse directory."""
+    warehouse = directory / "lake"
+    shown = os.path.relpath(warehouse)
+    if lake.is_complete(warehouse):
+        console.print(
+            f"[bold]A lake[/] of three Iceberg tables is in {shown} [dim](from the last run)[/]"
+        )
+        return warehouse
+    console.print(f"[bold]A lake[/] of three Iceberg tables is being written to {shown}")
+    started = time.perf_counter()
+    columns = (TextColumn("  {task.description:<12}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console) as progress:
+        bars: dict[str, Any] = {}
+        for step in lake.write(warehouse):
+            if step.table not in bars:
+                bars[step.table] = progress.add_task(step.table, total=step.steps)
+            progress.update(bars[step.table], completed=step.done)
+    console.print(
+        f"  [dim]written in {time.perf_counter() - started:.1f} s, kept for the next run[/]"
+    )
+    return warehouse
+
+
+def show_addresses(console: Console, addresses: Addresses, warehouse: Path, *, keep: bool) -> None:
+    """Say what to try next: against what runs on, or against one that the reader starts."""
+    server = addresses.coordinator if keep else "grpc://127.0.0.1:8815"
+    lines = []
+    if keep:
+        lines += [
+            f"coordinator  [cyan]{addresses.coordinator}[/]",
+            f"health       [cyan]{addresses.http}/healthz[/]",
+            f"metrics      [cyan]{addresses.http}/metrics[/]",
+            "",
+        ]
+    else:
+        lines += [
+            "[cyan]make demo KEEP=1[/] leaves it running. Or start it yourself:",
+            f"[cyan].venv/bin/floeberg up --warehouse {os.path.relpath(warehouse)} --workers 2[/]",
+            "",
+        ]
+    lines += [
+        f"[cyan].venv/bin/floeberg tables --server {server}[/]",
+        f"[cyan].venv/bin/floeberg describe nyc.trips --server {server}[/]",
+        f"[cyan].venv/bin/floeberg scan shop.orders --limit 5 --format json --server {server}[/]",
+    ]
+    if keep:
+        lines += ["", "It runs until Ctrl-C."]
+    console.print()
+    console.print(Panel("\n".join(lines), title="Try next", title_align="left", padding=(1, 2)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
