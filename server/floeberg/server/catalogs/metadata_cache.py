@@ -8,6 +8,7 @@ holds a UUID is trusted without reading the file, and any other by its content.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import OrderedDict
 from threading import Lock
@@ -18,6 +19,7 @@ from floeberg.protocol.storage import Storage
 _UUID_IN_NAME = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}[^/]*\Z", re.IGNORECASE)
 # a table's metadata is kilobytes to a few megabytes: parsing takes the time, so few entries pay
 _MAX_ENTRIES = 64
+_Key = str | bytes  # a location, or a digest of the content
 
 
 class MetadataCache:
@@ -27,33 +29,47 @@ class MetadataCache:
     def __init__(self, max_entries: int = _MAX_ENTRIES) -> None:
         self._max_entries = max_entries
         self._lock = Lock()
-        self._entries: OrderedDict[tuple[str, bytes], TableMetadata] = OrderedDict()
+        self._entries: OrderedDict[_Key, TableMetadata] = OrderedDict()
 
     def load(self, storage: Storage, location: str) -> TableMetadata:
-        """Return the metadata at `location`; raises as `Storage.read` and `TableMetadata.parse`
-        do."""
-        unique = _UUID_IN_NAME.search(location) is not None
-        if unique and (known := self._get((location, b""))) is not None:
+        """Return the metadata at `location`; raises as `load_metadata` does."""
+        if (known := self._get(_by_name(location))) is not None:
             return known
         raw = storage.read(location)
-        key = (location, b"" if unique else hashlib.blake2b(raw, digest_size=16).digest())
-        return self._get(key) or self._put(key, TableMetadata.parse(raw, location))
+        return self._parsed(raw, location, location)
 
-    def parse(self, raw: bytes, location: str | None, where: str) -> TableMetadata:
-        """Return what `raw` holds: metadata that a catalog sent along, written at `location`."""
-        key = (location or "", hashlib.blake2b(raw, digest_size=16).digest())
-        return self._get(key) or self._put(key, TableMetadata.parse(raw, where))
+    def parse(self, document: object, location: str | None, where: str) -> TableMetadata:
+        """Return the metadata in a JSON document that a catalog sent along, written at `location`;
+        errors call it `where`."""
+        if (known := self._get(_by_name(location))) is not None:
+            return known
+        return self._parsed(json.dumps(document).encode(), location, where)
 
-    def _get(self, key: tuple[str, bytes]) -> TableMetadata | None:
+    def _parsed(self, raw: bytes, location: str | None, where: str) -> TableMetadata:
+        key = _by_name(location) or _by_content(raw)
+        known = self._get(key)
+        return self._put(key, TableMetadata.parse(raw, where)) if known is None else known
+
+    def _get(self, key: _Key | None) -> TableMetadata | None:
+        if key is None:
+            return None
         with self._lock:
             metadata = self._entries.get(key)
             if metadata is not None:
                 self._entries.move_to_end(key)
             return metadata
 
-    def _put(self, key: tuple[str, bytes], metadata: TableMetadata) -> TableMetadata:
+    def _put(self, key: _Key, metadata: TableMetadata) -> TableMetadata:
         with self._lock:
             self._entries[key] = metadata
             while len(self._entries) > self._max_entries:
                 self._entries.popitem(last=False)
         return metadata
+
+
+def _by_name(location: str | None) -> _Key | None:
+    return location if location is not None and _UUID_IN_NAME.search(location) else None
+
+
+def _by_content(raw: bytes) -> _Key:
+    return hashlib.blake2b(raw, digest_size=16).digest()
