@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import threading
 from contextlib import closing
 
@@ -71,3 +74,50 @@ def test_what_is_held_is_bounded_and_closing_stops_the_reading(read_all):
 def test_no_sources_give_no_batches():
     assert numbers(read_in_order([], three_each, in_flight=2)) == []
     assert numbers(read_as_they_come([], three_each, in_flight=2)) == []
+
+
+@pytest.mark.parametrize("read_all", [read_in_order, read_as_they_come])
+def test_closing_interrupts_a_read_that_waits(read_all):
+    interrupted = threading.Event()
+
+    def waits_after_one(source: int):
+        yield batch(source)
+        assert interrupted.wait(10)
+
+    batches = read_all([1], waits_after_one, in_flight=1, on_stop=interrupted.set)
+    next(batches)
+    batches.close()
+
+    assert interrupted.is_set()
+
+
+def test_a_source_after_the_window_is_not_started():
+    started: list[int] = []
+
+    def read(source: int):
+        started.append(source)
+        yield from three_each(source)
+
+    with closing(read_in_order(range(50), read, in_flight=2)) as batches:
+        next(batches)
+
+    assert len(started) <= 3
+
+
+@pytest.mark.parametrize("read_all", ["read_in_order", "read_as_they_come"])
+def test_a_stream_left_open_does_not_keep_the_process(read_all):
+    script = f"""
+import itertools, pyarrow as pa
+from floeberg.process.ahead import {read_all} as read_all
+
+one = pa.RecordBatch.from_pydict({{"n": [1]}})
+batches = read_all([1, 2, 3], lambda source: itertools.repeat(one), in_flight=2)
+print(next(batches).num_rows)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=30
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")

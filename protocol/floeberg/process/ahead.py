@@ -1,18 +1,20 @@
 """Read several sources at once, in their order or as they come, holding a bounded amount.
 
 A source is anything that yields batches: a task of a plan, a stream from a worker. A reading thread
-waits while its buffer is full, so what is held is bounded by the number of sources in flight and
-not by the size of the table. Sources start in order, so the one that a caller waits for is always
-being read, and threads never wait for each other in a circle.
+waits while its lane is full, so what is held is bounded by the number of sources in flight and not
+by the size of the table. Sources start in order, so the one that a caller waits for is always being
+read, and threads never wait for each other in a circle.
 """
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TypeVar
+from weakref import WeakSet
 
 import pyarrow as pa
 
@@ -20,39 +22,145 @@ Source = TypeVar("Source")
 Read = Callable[[Source], Iterator[pa.RecordBatch]]
 
 _BUFFERED_BATCHES = 4
+_EXIT_SECONDS = 5.0
 
 
-class _Buffer:
+def read_in_order(
+    sources: Sequence[Source],
+    read: Read[Source],
+    *,
+    in_flight: int,
+    on_stop: Callable[[], None] = lambda: None,
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the batches of every source, in the order of `sources`, reading `in_flight` of them at
+    once.
+
+    What reading raises is raised after the batches before it. Closing the generator calls `on_stop`
+    (which may interrupt `read`), stops the reading threads at their next batch, and waits for them.
+    """
+    waiting = deque(sources)
+    lanes: deque[_Lane] = deque()
+    threads = _Threads(min(in_flight, len(waiting)), on_stop)
+    try:
+        while waiting or lanes:
+            # one more than there are threads, for the first that is done
+            while waiting and len(lanes) <= in_flight:
+                lanes.append(_Lane(threads, 1, _BUFFERED_BATCHES))
+                lanes[-1].start(read, waiting.popleft())
+            yield from lanes[0].drain()
+            lanes.popleft()
+    finally:
+        threads.stop()
+
+
+def read_as_they_come(
+    sources: Sequence[Source],
+    read: Read[Source],
+    *,
+    in_flight: int,
+    on_stop: Callable[[], None] = lambda: None,
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the batches of every source as they arrive, reading `in_flight` of them at once.
+
+    The batches of one source keep their order; those of several interleave. The first failure is
+    raised once the batches before it are delivered, and ends the others. Closing is as for
+    `read_in_order`.
+    """
+    threads = _Threads(min(in_flight, len(sources)), on_stop)
+    try:
+        lane = _Lane(threads, len(sources), _BUFFERED_BATCHES * in_flight)
+        for source in sources:
+            lane.start(read, source)
+        yield from lane.drain()
+    finally:
+        threads.stop()
+
+
+class _Threads:
+    """Threads that read until they are stopped.
+
+    They are daemons: whoever drops a stream halfway, or leaves it open, must not find the
+    interpreter waiting at its end for threads that wait for somebody to read on. They are stopped
+    there instead.
+    """
+
+    def __init__(self, count: int, on_stop: Callable[[], None]) -> None:
+        self.changed = threading.Condition()
+        self.stopped = False
+        self._on_stop = on_stop
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"floeberg-read-{n}", daemon=True)
+            for n in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+        _running.add(self)
+
+    def submit(self, job: Callable[[], None]) -> None:
+        self._jobs.put(job)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def stop(self, seconds: float | None = None) -> None:
+        with self.changed:
+            self.stopped = True
+            self.changed.notify_all()
+        self._on_stop()
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            # an abandoned generator may be collected in any thread, one of these included
+            if thread is not threading.current_thread():
+                thread.join(seconds)
+
+
+_running: WeakSet[_Threads] = WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    for threads in list(_running):
+        threads.stop(_EXIT_SECONDS)
+
+
+class _Lane:
     """Batches of one or more sources on their way from reading threads to the caller."""
 
-    def __init__(self, sources: int, capacity: int) -> None:
-        self._changed = threading.Condition()
+    def __init__(self, threads: _Threads, sources: int, capacity: int) -> None:
+        self._threads = threads
+        self._changed = threads.changed
         self._batches: deque[pa.RecordBatch] = deque()
         self._capacity = capacity
         self._unfinished = sources
         self._failure: BaseException | None = None
-        self._abandoned = False
 
-    def fill(self, read: Callable[[], Iterator[pa.RecordBatch]]) -> None:
-        """Take every batch that `read()` yields, waiting while the buffer is full; stop when
-        abandoned."""
+    def start(self, read: Read[Source], source: Source) -> None:
+        self._threads.submit(lambda: self._fill(read, source))
+
+    def _fill(self, read: Read[Source], source: Source) -> None:
+        """Take every batch of `source`, waiting while the lane is full, until stopped."""
         failure: BaseException | None = None
         try:
-            for batch in read():
-                if not self._put(batch):
-                    return
+            if not self._threads.stopped:
+                for batch in read(source):
+                    if not self._put(batch):
+                        break
         except BaseException as exc:  # raised in the caller's thread
             failure = exc
-        finally:
-            with self._changed:
-                self._failure = self._failure or failure
-                self._unfinished -= 1
-                self._changed.notify_all()
+        with self._changed:
+            self._failure = self._failure or failure
+            self._unfinished -= 1
+            self._changed.notify_all()
 
     def _put(self, batch: pa.RecordBatch) -> bool:
         with self._changed:
-            self._changed.wait_for(lambda: self._abandoned or len(self._batches) < self._capacity)
-            if self._abandoned:
+            self._changed.wait_for(
+                lambda: self._threads.stopped or len(self._batches) < self._capacity
+            )
+            if self._threads.stopped:
                 return False
             self._batches.append(batch)
             self._changed.notify_all()
@@ -73,61 +181,3 @@ class _Buffer:
                 batch = self._batches.popleft()
                 self._changed.notify_all()
             yield batch
-
-    def abandon(self) -> None:
-        with self._changed:
-            self._abandoned = True
-            self._changed.notify_all()
-
-
-def read_in_order(
-    sources: Sequence[Source], read: Read[Source], *, in_flight: int
-) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the batches of every source, in the order of `sources`, reading `in_flight` of them at
-    once.
-
-    Closing the generator stops the reading threads at their next batch and waits for them.
-    """
-    waiting = deque(sources)
-    buffers: deque[_Buffer] = deque()
-    with ThreadPoolExecutor(in_flight, thread_name_prefix="floeberg-read") as pool:
-
-        def start_more() -> None:
-            while waiting and len(buffers) < in_flight:
-                buffer = _Buffer(1, _BUFFERED_BATCHES)
-                buffers.append(buffer)
-                pool.submit(_fill, buffer, read, waiting.popleft())
-
-        try:
-            start_more()
-            while buffers:
-                yield from buffers[0].drain()
-                buffers.popleft()
-                start_more()
-        finally:
-            for buffer in buffers:
-                buffer.abandon()
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def read_as_they_come(
-    sources: Sequence[Source], read: Read[Source], *, in_flight: int
-) -> Generator[pa.RecordBatch, None, None]:
-    """Yield the batches of every source as they arrive, reading `in_flight` of them at once.
-
-    The batches of one source keep their order; those of several interleave. The first failure is
-    raised once the batches before it are delivered, and ends the others.
-    """
-    buffer = _Buffer(len(sources), _BUFFERED_BATCHES * in_flight)
-    with ThreadPoolExecutor(in_flight, thread_name_prefix="floeberg-read") as pool:
-        try:
-            for source in sources:
-                pool.submit(_fill, buffer, read, source)
-            yield from buffer.drain()
-        finally:
-            buffer.abandon()
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _fill(buffer: _Buffer, read: Read[Source], source: Source) -> None:
-    buffer.fill(lambda: read(source))
