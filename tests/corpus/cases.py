@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-
 # Paths that stand outside the location which their table gives, and where those files are now.
 _STRAY_PREFIXES = {
     "ext_bigquery": {"data/persistent/big_query_error": "tables/ext_bigquery"},

@@ -27,6 +27,7 @@ from floeberg.protocol.types import (
     NestedField,
     PrimitiveType,
     StringType,
+    TimestampType,
     Type,
     UuidType,
     Value,
@@ -171,3 +172,18 @@ def test_bounds_survive_their_bytes(column: tuple[PrimitiveType, list[Any]]):
     decoded = decode_bounds(type_, values.to_bytes(type_, lower), values.to_bytes(type_, upper))
 
     assert decoded == Bounds(lower, upper)
+
+
+@given(st.integers(-(2**40), 2**40), st.integers(0, 2**30))
+def test_imported_timestamps_are_found_whichever_unit_their_bounds_are_in(first: int, span: int):
+    """Spark's import writes the bounds of TIMESTAMP_MILLIS columns as it finds them."""
+    milliseconds = (first, first + span)
+    raw = [LONG.pack(t) for t in milliseconds]
+
+    bounds = decode_bounds(TimestampType(), *raw, may_be_imported=True)
+
+    for unit in (1, 1000):
+        for time in milliseconds:
+            equal = BoundPredicate(Op.EQ, 1, "x", TimestampType(), (time * unit,))
+            assert may_match(equal, bounds)
+    assert decode_bounds(LongType(), *raw, may_be_imported=True) == Bounds(*milliseconds)

@@ -20,6 +20,7 @@ from floeberg.protocol.types import (
     FloatType,
     GeographyType,
     GeometryType,
+    TimestampType,
     Type,
     Value,
 )
@@ -36,16 +37,31 @@ class Bounds:
 UNBOUNDED = Bounds()
 
 
-def decode_bounds(type_: Type, lower: bytes | None, upper: bytes | None) -> Bounds:
+def decode_bounds(
+    type_: Type, lower: bytes | None, upper: bytes | None, *, may_be_imported: bool = False
+) -> Bounds:
     """Return what two bounds in Appendix D's binary form say of a column of `type_`.
 
     The column may have been promoted since. Geometry and geography have bounds of another kind:
-    none here.
+    none here. Writers that import existing Parquet files copy the bounds of their timestamps as the
+    file has them, which may be in milliseconds: with `may_be_imported`, a timestamp's bounds allow
+    for either unit.
     """
     low, high = _decode(type_, lower), _decode(type_, upper)
     if low is not None and high is not None and _is_greater(low, high):
         return UNBOUNDED
+    if may_be_imported and isinstance(type_, TimestampType):
+        return _in_either_unit(Bounds(low, high), 1_000_000 if type_.nanos else 1_000)
     return Bounds(low, high)
+
+
+def _in_either_unit(bounds: Bounds, ticks_per_millisecond: int) -> Bounds:
+    """Return the bounds of values of which `bounds` may count ticks or milliseconds."""
+    lower, upper = bounds.lower, bounds.upper
+    return Bounds(
+        min(lower, lower * ticks_per_millisecond) if isinstance(lower, int) else None,
+        max(upper, upper * ticks_per_millisecond) if isinstance(upper, int) else None,
+    )
 
 
 def _decode(type_: Type, raw: bytes | None) -> Value | None:

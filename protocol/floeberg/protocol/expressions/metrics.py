@@ -27,16 +27,23 @@ from floeberg.protocol.types import DoubleType, FloatType, ListType, MapType
 
 
 def file_may_match(
-    bound: BoundExpression, schema: Schema, metrics: Metrics, record_count: int
+    bound: BoundExpression,
+    schema: Schema,
+    metrics: Metrics,
+    record_count: int,
+    *,
+    may_be_imported: bool = False,
 ) -> bool:
     """Say whether a file with `record_count` rows may hold one that satisfies `bound`.
 
     `schema` is the one that `bound` was bound to. A negative record count is unknown. The same
     answer is right for a delete file, whose metrics describe the rows that it deletes.
+    `may_be_imported` says that the file may have been written before it became part of an Iceberg
+    table, see `decode_bounds`.
     """
     if record_count == 0:
         return False
-    return _may_match(bound, _File(schema, metrics, record_count))
+    return _may_match(bound, _File(schema, metrics, record_count, may_be_imported))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class _File:
     schema: Schema
     metrics: Metrics
     record_count: int
+    may_be_imported: bool
 
     def has_one_value_a_row(self, field_id: int) -> bool:
         """Say whether the field is a column, or below structs only: lists and maps repeat their
@@ -117,5 +125,6 @@ def _field_may_match(predicate: BoundPredicate, file: _File) -> bool:
                 predicate.type,
                 metrics.lower_bounds.get(field_id),
                 metrics.upper_bounds.get(field_id),
+                may_be_imported=file.may_be_imported,
             )
             return may_match(predicate, bounds)

@@ -31,8 +31,16 @@ class SpecFilter:
     Used by the one thread that plans.
     """
 
-    def __init__(self, filter_: BoundExpression, spec: PartitionSpec, schema: Schema) -> None:
+    def __init__(
+        self,
+        filter_: BoundExpression,
+        spec: PartitionSpec,
+        schema: Schema,
+        *,
+        may_be_imported: bool = False,
+    ) -> None:
         self.spec = spec
+        self._may_be_imported = may_be_imported
         self._schema = schema
         self._projected = project_inclusive(filter_, spec, schema)
         self._partition_type = spec.partition_type(schema)
@@ -59,7 +67,11 @@ class SpecFilter:
     def metrics_may_match(self, residual: BoundExpression, file: DataFile) -> bool:
         """Say whether the file's statistics leave room for a row of which `residual` is true."""
         return residual == TRUE or file_may_match(
-            residual, self._schema, file.metrics, file.record_count
+            residual,
+            self._schema,
+            file.metrics,
+            file.record_count,
+            may_be_imported=self._may_be_imported,
         )
 
     def key(self, file: DataFile | DeleteFile) -> PartitionKey:
@@ -74,11 +86,15 @@ class SpecFilters:
         self._metadata = metadata
         self._schema = schema
         self._by_spec: dict[int, SpecFilter] = {}
+        # files from elsewhere have no field ids, and a table with such files has a name mapping
+        self._may_be_imported = metadata.name_mapping() is not None
 
     def __getitem__(self, spec_id: int) -> SpecFilter:
         """Raises `CorruptMetadata` for a spec that the table does not have."""
         found = self._by_spec.get(spec_id)
         if found is None:
             spec = self._metadata.spec_by_id(spec_id)
-            found = self._by_spec[spec_id] = SpecFilter(self._filter, spec, self._schema)
+            found = self._by_spec[spec_id] = SpecFilter(
+                self._filter, spec, self._schema, may_be_imported=self._may_be_imported
+            )
         return found
