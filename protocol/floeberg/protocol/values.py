@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from decimal import Context, Decimal, InvalidOperation
 from typing import NoReturn, TypeAlias
 
-from floeberg.protocol import civil_time
+from floeberg.protocol import civil_time, well_known_text
 from floeberg.protocol.types import (
     BinaryType,
     BooleanType,
@@ -318,6 +318,8 @@ def _from_text(type_: Type, text: str) -> Value:
             return _of_length(bytes_from_hex(text), type_.length)
         case BinaryType():
             return bytes_from_hex(text)
+        case GeometryType() | GeographyType():
+            return well_known_text.to_binary(text)
         case _:
             _unexpected(text, type_)
 
@@ -416,7 +418,7 @@ def _primitive_to_json(type_: Type, value: Value) -> Json:
         case ((FixedType() | BinaryType()), _):
             return encoded.hex()
         case ((GeometryType() | GeographyType()), _):
-            raise ValueError(f"a {type_} has no JSON form here")
+            return well_known_text.from_binary(encoded)
         case _:
             return value
 
