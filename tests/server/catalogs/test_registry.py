@@ -1,3 +1,4 @@
+import json
 from dataclasses import dataclass, field
 
 import pytest
@@ -12,17 +13,9 @@ from floeberg.protocol.errors import (
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.storage import StorageConfig
 from floeberg.server.catalogs import Catalog, Catalogs, LoadedTable
+from tests.support.documents import empty_metadata
 
-METADATA = TableMetadata.parse(
-    b"""{"format-version": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-    "location": "/t", "last-sequence-number": 0, "last-updated-ms": 0, "last-column-id": 1,
-    "schemas": [{"type": "struct", "schema-id": 0, "fields":
-        [{"id": 1, "name": "id", "required": true, "type": "long"}]}], "current-schema-id": 0,
-    "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0,
-    "last-partition-id": 999, "sort-orders": [{"order-id": 0, "fields": []}],
-    "default-sort-order-id": 0}""",
-    "/t/v1.metadata.json",
-)
+METADATA = TableMetadata.parse(json.dumps(empty_metadata("/t")), "it")
 
 
 @dataclass

@@ -13,31 +13,22 @@ import pytest
 
 from floeberg.protocol.errors import AccessDenied, CatalogUnavailable, UnknownTable
 from floeberg.server.catalogs import PyIcebergCatalog
+from tests.support.documents import empty_metadata
 
 LOCATION = "s3://lake/db/t"
-METADATA = {
-    "format-version": 3,
-    "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-    "location": LOCATION,
-    "last-sequence-number": 0,
-    "next-row-id": 0,
-    "last-updated-ms": 0,
-    "last-column-id": 1,
-    "schemas": [
+METADATA = empty_metadata(
+    LOCATION,
+    format_version=3,
+    next_row_id=0,
+    schemas=[
         {
             "type": "struct",
             "schema-id": 0,
             "fields": [{"id": 1, "name": "v", "required": False, "type": "variant"}],
         }
     ],
-    "current-schema-id": 0,
-    "partition-specs": [{"spec-id": 0, "fields": []}],
-    "default-spec-id": 0,
-    "last-partition-id": 999,
-    "sort-orders": [{"order-id": 0, "fields": []}],
-    "default-sort-order-id": 0,
-    "from-the-future": [1, 2],
-}
+    from_the_future=[1, 2],
+)
 LOADED = {"metadata-location": f"{LOCATION}/metadata/v1.metadata.json", "metadata": METADATA}
 Answer = tuple[int, dict[str, Any] | str]
 

@@ -1,47 +1,17 @@
-import json
 import shutil
 
 import pytest
 
 from floeberg.protocol.errors import BadConfig, CorruptTable, UnknownTable
 from floeberg.server.catalogs import Catalog, WarehouseCatalog
-
-
-def metadata_json(location, columns=("id",)):
-    fields = [
-        {"id": i, "name": name, "required": False, "type": "long"}
-        for i, name in enumerate(columns, start=1)
-    ]
-    return json.dumps(
-        {
-            "format-version": 2,
-            "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
-            "location": location,
-            "last-sequence-number": 0,
-            "last-updated-ms": 0,
-            "last-column-id": len(columns),
-            "schemas": [{"type": "struct", "schema-id": 0, "fields": fields}],
-            "current-schema-id": 0,
-            "partition-specs": [{"spec-id": 0, "fields": []}],
-            "default-spec-id": 0,
-            "last-partition-id": 999,
-            "sort-orders": [{"order-id": 0, "fields": []}],
-            "default-sort-order-id": 0,
-            "properties": {"x-unknown": "kept"},
-        }
-    )
-
-
-def write_table(directory, name="v1.metadata.json", **kwargs):
-    (directory / "metadata").mkdir(parents=True, exist_ok=True)
-    (directory / "metadata" / name).write_text(metadata_json(str(directory), **kwargs))
+from tests.support.documents import write_empty_table
 
 
 @pytest.fixture
 def lake(tmp_path):
-    write_table(tmp_path / "trips")
-    write_table(tmp_path / "db" / "orders")
-    write_table(tmp_path / "hive.db" / "orders")
+    write_empty_table(tmp_path / "trips")
+    write_empty_table(tmp_path / "db" / "orders")
+    write_empty_table(tmp_path / "hive.db" / "orders")
     return tmp_path
 
 
@@ -63,10 +33,10 @@ def test_directories_are_tables_and_namespaces(lake):
 
 
 def test_listing_ignores_what_is_no_table(lake):
-    write_table(lake / "_staging" / "t")
-    write_table(lake / ".hidden")
-    write_table(lake / "a" / "b" / "too_deep")
-    write_table(lake / "trips" / "data" / "inside_a_table")
+    write_empty_table(lake / "_staging" / "t")
+    write_empty_table(lake / ".hidden")
+    write_empty_table(lake / "a" / "b" / "too_deep")
+    write_empty_table(lake / "trips" / "data" / "inside_a_table")
     (lake / "a" / "file").write_text("x")
     (lake / "README").write_text("x")
     (lake / "loop").symlink_to(lake)
@@ -99,9 +69,9 @@ def test_listing_ignores_what_is_no_table(lake):
     ],
 )
 def test_a_name_never_leads_out_of_the_warehouse(tmp_path, identifier):
-    write_table(tmp_path / "outside")
-    write_table(tmp_path / "lake" / "trips")
-    write_table(tmp_path / "lake" / ".hidden")
+    write_empty_table(tmp_path / "outside")
+    write_empty_table(tmp_path / "lake" / "trips")
+    write_empty_table(tmp_path / "lake" / ".hidden")
 
     with pytest.raises(UnknownTable):
         WarehouseCatalog("lake", str(tmp_path / "lake")).load(identifier)
@@ -116,13 +86,13 @@ def test_a_commit_and_a_new_table_of_the_same_name_are_seen(lake):
     catalog = WarehouseCatalog("lake", str(lake))
     assert column_names(catalog.load(("trips",))) == ["id"]
 
-    write_table(lake / "trips", "v2.metadata.json", columns=("id", "fare"))
+    write_empty_table(lake / "trips", "v2.metadata.json", columns=("id", "fare"))
     assert column_names(catalog.load(("trips",))) == ["id", "fare"]
 
     shutil.rmtree(lake / "trips")
     with pytest.raises(UnknownTable):
         catalog.load(("trips",))
-    write_table(lake / "trips", columns=("other",))
+    write_empty_table(lake / "trips", columns=("other",))
     assert column_names(catalog.load(("trips",))) == ["other"]
 
 

@@ -52,6 +52,8 @@ def _secret_values(properties: Mapping[str, object], under_secret: bool = False)
             if is_secret and "://" not in value:
                 yield value
                 yield from value.split(":", 1)[1:]  # the secret half of a client's credential
+                for part in value.split(";"):  # of a connection string, key=value;…
+                    yield from part.split("=", 1)[1:]
 
 
 def _password(value: str) -> str | None:
