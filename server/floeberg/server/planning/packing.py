@@ -30,8 +30,8 @@ def pack_sizes(sizes: Sequence[int], groups: int) -> list[int]:
 
     Each group takes what is left, divided by the groups that are left, to within half a task.
 
-    >>> pack_sizes([10, 10, 10, 10, 40], 3)
-    [2, 2, 1]
+    >>> pack_sizes([10, 10, 10, 20, 40], 3)
+    [3, 1, 1]
     """
     if groups < 1:
         raise ValueError(f"tasks cannot be packed into {groups} groups")
