@@ -42,19 +42,15 @@ from floeberg.protocol.expressions.model import (
     Predicate,
     RawLiteral,
 )
-
-_TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<hex>[xX]'[^']*')
-      | (?P<text>'(?:[^']|'')*')
-      | (?P<quoted>"(?:[^"]|"")*"|`(?:[^`]|``)*`)
-      | (?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))
-      | (?P<name>[^\W\d]\w*)
-      | (?P<sign>==|=|!=|<>|<=|>=|<|>|[().,])
-      | (?P<end>\Z)
-    )""",
-    re.VERBOSE,
+from floeberg.protocol.expressions.tokens import (
+    Token,
+    name_of,
+    place_of,
+    shortened,
+    tokens,
+    unquoted,
 )
+
 _BARE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _HUGE = re.compile(r"[eE][+-]?[0-9]{7,}\Z")
@@ -87,16 +83,6 @@ def parse_filter(text: str) -> Expression:
     return _Parser(text).parse()
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-
-    def is_word(self, word: str) -> bool:
-        return self.kind == "name" and self.text.lower() == word
-
-
 @dataclass(slots=True)
 class _Group:
     """What was read since an opening parenthesis: finished conjunctions, and the one being read."""
@@ -118,7 +104,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = _tokens(text)
+        self._tokens = tokens(text)
         self._next = 0
 
     def parse(self) -> Expression:
@@ -152,7 +138,7 @@ class _Parser:
 
     def _test(self) -> Expression:
         token = self._peek()
-        if token.is_word("starts_with") and self._peek(1).text == "(":
+        if token.is_word("starts_with") and self._peek(1).is_sign("("):
             return self._starts_with_call()
         if self._is_literal():
             return self._mirrored_comparison()
@@ -229,11 +215,11 @@ class _Parser:
         token = self._take()
         if token.kind != "text":
             self._fail("a pattern in quotes", token)
-        pattern = _unquoted(token.text)
+        pattern = unquoted(token.text)
         prefix = pattern.removesuffix("%")
         if prefix == pattern or set(prefix) & set("%_\\"):
             raise BadFilter(
-                f"LIKE {token.text}{_place(token.start)} is not read: only 'prefix%' is; write"
+                f"LIKE {token.text}{place_of(token.start)} is not read: only 'prefix%' is; write"
                 " column = 'text' for a whole value, and starts_with(column, 'text') for a prefix"
                 " that holds %, _ or a backslash"
             )
@@ -260,12 +246,12 @@ class _Parser:
             )
         if token.kind not in ("name", "quoted"):
             self._fail("a column", token)
-        parts = [_name(token)]
+        parts = [name_of(token)]
         while self._accept_sign("."):
             token = self._take()
             if token.kind not in ("name", "quoted"):
                 self._fail("a field's name after the dot", token)
-            parts.append(_name(token))
+            parts.append(name_of(token))
         return ".".join(parts)
 
     def _is_literal(self) -> bool:
@@ -288,7 +274,7 @@ class _Parser:
         token = self._take()
         match token.kind:
             case "text":
-                return _unquoted(token.text)
+                return unquoted(token.text)
             case "hex":
                 try:
                     return bytes.fromhex(token.text[2:-1])
@@ -300,7 +286,7 @@ class _Parser:
                 return token.text.lower() == "true"
             case "name" if token.text.lower() == "null":
                 raise BadFilter(
-                    f"a comparison with NULL{_place(token.start)} is never true;"
+                    f"a comparison with NULL{place_of(token.start)} is never true;"
                     f" write {column or 'column'} IS NULL or IS NOT NULL"
                 )
             case "name" | "quoted":
@@ -310,17 +296,17 @@ class _Parser:
             case _:
                 self._fail("a literal", token)
 
-    def _number(self, token: _Token) -> int | float | Decimal:
+    def _number(self, token: Token) -> int | float | Decimal:
         if len(token.text) > _MAX_DIGITS or _HUGE.search(token.text):
             self._fail("a number of a sensible size", token)
         return int(token.text) if _INTEGER.fullmatch(token.text) else exact_number(token.text)
 
     # --- tokens ----------------------------------------------------------------------------------
 
-    def _peek(self, ahead: int = 0) -> _Token:
+    def _peek(self, ahead: int = 0) -> Token:
         return self._tokens[min(self._next + ahead, len(self._tokens) - 1)]
 
-    def _take(self) -> _Token:
+    def _take(self) -> Token:
         token = self._peek()
         self._next += 1
         return token
@@ -331,8 +317,7 @@ class _Parser:
         return found
 
     def _accept_sign(self, sign: str) -> bool:
-        token = self._peek()
-        found = token.kind == "sign" and token.text == sign
+        found = self._peek().is_sign(sign)
         self._next += found
         return found
 
@@ -344,44 +329,10 @@ class _Parser:
         if not self._accept_sign(sign):
             self._fail(f"{sign!r}")
 
-    def _fail(self, expected: str, token: _Token | None = None) -> NoReturn:
+    def _fail(self, expected: str, token: Token | None = None) -> NoReturn:
         token = token or self._peek()
-        found = "the end" if token.kind == "end" else f"{_shortened(token.text)!r}"
-        raise BadFilter(f"expected {expected}{_place(token.start)} of the filter, found {found}")
-
-
-def _tokens(text: str) -> list[_Token]:
-    tokens: list[_Token] = []
-    place = 0
-    while not tokens or tokens[-1].kind != "end":
-        match = _TOKEN.match(text, place)
-        if match is None:
-            start = place + len(text[place:]) - len(text[place:].lstrip())
-            raise BadFilter(
-                f"{_shortened(text[start:])!r}{_place(start)} cannot be read;"
-                " text goes in single quotes, and unusual names in double quotes"
-            )
-        kind = match.lastgroup or ""
-        tokens.append(_Token(kind, match[kind], match.start(kind)))
-        place = match.end()
-    return tokens
-
-
-def _place(start: int) -> str:
-    return f" at character {start + 1}"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 20 else text[:20] + "…"
-
-
-def _unquoted(text: str) -> str:
-    quote = text[0]
-    return text[1:-1].replace(quote * 2, quote)
-
-
-def _name(token: _Token) -> str:
-    return _unquoted(token.text) if token.kind == "quoted" else token.text
+        found = "the end" if token.kind == "end" else f"{shortened(token.text)!r}"
+        raise BadFilter(f"expected {expected}{place_of(token.start)} of the filter, found {found}")
 
 
 # --- writing -------------------------------------------------------------------------------------
