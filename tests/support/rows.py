@@ -11,9 +11,12 @@ import struct
 from collections import Counter
 from collections.abc import Hashable
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
+
+ArrowArray: TypeAlias = Any
+"""A pyarrow array of any type: its stubs know what only arrays of one type have."""
 
 _NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -37,7 +40,7 @@ def assert_same_rows(actual: pa.Table, expected: pa.Table) -> None:
     )
 
 
-def canonical_values(array: pa.Array | pa.ChunkedArray) -> list[Hashable]:
+def canonical_values(array: ArrowArray) -> list[Hashable]:
     """Return the values of `array` in a form that compares and hashes by value; null is None."""
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in canonical_values(chunk)]
@@ -70,18 +73,18 @@ def canonical_values(array: pa.Array | pa.ChunkedArray) -> list[Hashable]:
         factor = _NANOS[t.unit]
         width = pa.int32() if t.bit_width == 32 else pa.int64()
         return [None if v is None else v * factor for v in array.view(width).to_pylist()]
-    return array.to_pylist()
+    return list(array.to_pylist())
 
 
 def _float(value: float) -> Hashable:
     return "NaN" if value != value else struct.pack("<d", value)
 
 
-def _spans(array: pa.Array) -> list[tuple[int, int]]:
+def _spans(array: ArrowArray) -> list[tuple[int, int]]:
     offsets = array.offsets.to_pylist()
     return list(pairwise(offsets))
 
 
-def _with_nulls(array: pa.Array, values: list[Hashable]) -> list[Hashable]:
+def _with_nulls(array: ArrowArray, values: list[Hashable]) -> list[Hashable]:
     valid = array.is_valid().to_pylist()
     return [v if ok else None for v, ok in zip(values, valid, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from types import TracebackType
+from typing import Any
 
 import pyarrow as pa
 
@@ -38,8 +39,13 @@ class BatchReader:
         return next(self, None)
 
     def to_arrow_reader(self) -> pa.RecordBatchReader:
-        """Return the rest as pyarrow's reader, which DuckDB, Polars and others take as it is."""
+        """Return the rest as pyarrow's reader."""
         return pa.RecordBatchReader.from_batches(self.schema, self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """Give the rest to any library that takes Arrow streams: DuckDB, Polars, pandas."""
+        reader: Any = self.to_arrow_reader()  # the stubs leave the protocol untyped
+        return reader.__arrow_c_stream__(requested_schema)
 
     def read_all(self) -> pa.Table:
         """Return the rest as one table."""

@@ -22,6 +22,8 @@ def read_plan(
     With a limit, tasks are read one after the other: stopping early only means something in order.
     All threads share one cache of delete files.
     """
+    if plan.options.limit == 0:
+        return
     deletes = DeleteCache()
 
     def read(part: ReadPlan) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from floeberg.embedded.options import ScanOptions
 from floeberg.embedded.reader import BatchReader
 from floeberg.embedded.reading import read_plan
 from floeberg.protocol.arrow import arrow_schema
+from floeberg.protocol.commands import milliseconds
 from floeberg.protocol.errors import BadRequest
 from floeberg.protocol.expressions import as_expression
 from floeberg.protocol.expressions.model import TRUE, And, Expression
@@ -30,7 +31,6 @@ from floeberg.server.planning import ManifestCache, plan_files, rest_json
 from floeberg.server.planning import count as count_rows
 
 _DEFAULT = ScanOptions()
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TableScan:
     config: StorageConfig
     request: ScanRequest = field(default_factory=ScanRequest)
 
-    # --- what to read ----------------------------------------------------------------------------
+    # --- what to read -----------------------------------------------------------------------------
 
     def filter(self, filter: str | list[Any] | Expression) -> TableScan:
         """Return the scan narrowed to rows of which `filter` is true; a second filter narrows
@@ -63,7 +63,7 @@ class TableScan:
         `_file`, `_pos`, `_spec_id`, `_partition`, `_row_id` and `_last_updated_sequence_number` are
         there on request. No column at all still counts rows.
         """
-        return self._with(select=tuple(columns))
+        return self._with(select=_names(columns, "columns"))
 
     def use_snapshot(self, snapshot_id: int) -> TableScan:
         """Return the scan of one snapshot, with the schema that it was written with."""
@@ -76,9 +76,12 @@ class TableScan:
     def as_of(self, time: int | datetime) -> TableScan:
         """Return the scan of the snapshot that was current at `time`: ms since the epoch, or an
         aware datetime."""
-        if isinstance(time, datetime):
-            time = datetime_to_ms(time)
-        return self._with(as_of_ms=time)
+        if not isinstance(time, datetime):
+            return self._with(as_of_ms=time)
+        try:
+            return self._with(as_of_ms=milliseconds(time))
+        except ValueError as exc:
+            raise BadRequest(f"as_of: {exc}") from exc
 
     def with_split_size(self, size_bytes: int) -> TableScan:
         """Return the scan with data files divided into tasks of about `size_bytes`; 0 is one task a
@@ -91,7 +94,7 @@ class TableScan:
     def _with(self, **changes: Any) -> TableScan:
         return replace(self, request=replace(self.request, **changes))
 
-    # --- planning --------------------------------------------------------------------------------
+    # --- planning ---------------------------------------------------------------------------------
 
     def resolved(self) -> ResolvedScan:
         """Return the scan with every name bound, or raise what is wrong with it."""
@@ -117,7 +120,7 @@ class TableScan:
         data-sequence-number and residual beside each."""
         return json.dumps(rest_json(plan_files(self.resolved(), self.storage)))
 
-    # --- reading ---------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------
 
     def to_table(self, options: ScanOptions = _DEFAULT) -> pa.Table:
         """Return all rows of the scan as one table."""
@@ -160,7 +163,7 @@ class TableScan:
         plan does not hold is ignored: the union over all workers of a stale plan is never wrong,
         only shorter.
         """
-        wanted = frozenset(paths)
+        wanted = frozenset(_names(paths, "paths"))
         return self._read_selected(lambda task: task.data_file.location in wanted, options)
 
     def to_batches_for_splits(
@@ -179,8 +182,8 @@ class TableScan:
         )
 
     def count(self, options: ScanOptions = _DEFAULT) -> int:
-        """Return how many rows the scan has: from metadata where that is exact, reading only the
-        other tasks."""
+        """Return how many rows `to_table` would have: from metadata where that is exact, reading
+        only the other tasks, and no column of them."""
         self.resolved()  # columns don't change the count, but unknown ones are still an error
         scan = resolve(self.metadata, replace(self.request, select=()))
         counted = count_rows(self._split(scan, options), self.storage)
@@ -230,9 +233,8 @@ class TableScan:
         return BatchReader(arrow_schema(scan.projection), batches, len(tasks))
 
 
-def datetime_to_ms(time: datetime) -> int:
-    """Return `time` as ms since the epoch. A time without a zone is refused: it names no
-    instant."""
-    if time.tzinfo is None:
-        raise BadRequest(f"as_of {time.isoformat()} has no zone; give it one, such as timezone.utc")
-    return (time - _EPOCH) // timedelta(milliseconds=1)
+def _names(given: Iterable[str], what: str) -> tuple[str, ...]:
+    """Return the names in `given`; one text alone would be taken apart into its letters."""
+    if isinstance(given, str):
+        raise BadRequest(f"{what} are given as a list, such as [{given!r}]")
+    return tuple(given)

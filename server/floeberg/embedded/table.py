@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -12,28 +13,38 @@ from floeberg.embedded.scan import TableScan
 from floeberg.process.storage import open_storage
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.discovery import find_metadata, load_metadata
+from floeberg.protocol.errors import BadRequest
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.storage import Storage, StorageConfig
 
+# --- as much of PyIceberg's classes as is needed to read their tables here ------------------------
 
-class _PyIcebergIO(Protocol):
+
+@runtime_checkable
+class PyIcebergIO(Protocol):
+    """A FileIO of PyIceberg's; its files are read with floeberg's own storage."""
+
     @property
     def properties(self) -> Mapping[str, str]: ...
 
 
-class _PyIcebergModel(Protocol):
+@runtime_checkable
+class PyIcebergMetadata(Protocol):
+    """A TableMetadata of PyIceberg's."""
+
     def model_dump_json(self) -> str: ...
 
 
+@runtime_checkable
 class PyIcebergTable(Protocol):
-    """As much of PyIceberg's `Table` as is needed to read it here."""
+    """A Table of PyIceberg's."""
 
     @property
-    def metadata_location(self) -> str: ...
+    def metadata_location(self) -> str | None: ...
     @property
-    def metadata(self) -> _PyIcebergModel: ...
+    def metadata(self) -> PyIcebergMetadata: ...
     @property
-    def io(self) -> _PyIcebergIO: ...
+    def io(self) -> PyIcebergIO: ...
 
 
 @dataclass(frozen=True)
@@ -58,38 +69,54 @@ class Table:
 
 
 def open_table(
-    source: str | TableMetadata | PyIcebergTable,
+    source: str | os.PathLike[str] | TableMetadata | PyIcebergMetadata | PyIcebergTable,
     properties: Mapping[str, str] | None = None,
     rebase: Mapping[str, str] | None = None,
     *,
-    storage: Storage | None = None,
+    io: Storage | PyIcebergIO | None = None,
 ) -> Table:
     """Return the table that `source` names.
 
     `source` is the location of a metadata file, or of a table's directory (then `version-hint.text`
-    decides, else the newest metadata), or a `TableMetadata`, or a PyIceberg `Table` (read with its
-    own FileIO properties, under those given here). `properties` are Iceberg's FileIO properties,
-    such as `s3.endpoint`; what they leave out comes from the environment. `rebase` maps location
-    prefixes to where they are now, for a warehouse that was copied. `storage` replaces the storage
-    that `properties` would give.
+    decides, else the newest metadata), or a `TableMetadata`, PyIceberg's as well, or a PyIceberg
+    `Table` (read with its own FileIO properties, under those given here). `properties` are
+    Iceberg's FileIO properties, such as `s3.endpoint`; what they leave out comes from the
+    environment. `rebase` maps location prefixes to where they are now, for a warehouse that was
+    copied. `io` replaces the storage that `properties` would give; of a PyIceberg FileIO only its
+    properties are taken.
 
     Raises `NotATable` when there is no metadata, `CorruptMetadata` and `UnsupportedVersion` for
     what it holds, `MissingFile`, `AccessDenied` and `StorageUnavailable` for storage.
     """
-    given = dict(properties or {})
-    if not isinstance(source, str | TableMetadata):
-        given = {**source.io.properties, **given}
+    given = {**_io_properties(source, io), **(properties or {})}
     config = StorageConfig({k: str(v) for k, v in given.items()}, dict(rebase or {}))
-    opened = storage or open_storage(config)
+    storage = io if isinstance(io, Storage) else open_storage(config)
     match source:
         case TableMetadata():
-            return Table(source, opened, config)
-        case str():
-            location = find_metadata(opened, source)
-            return Table(load_metadata(opened, location), opened, config, location)
-        case _ if source.metadata_location:
-            location = source.metadata_location
-            return Table(load_metadata(opened, location), opened, config, location)
-        case _:  # a staged table: its metadata was never written
-            raw = source.metadata.model_dump_json()
-            return Table(TableMetadata.parse(raw, "a PyIceberg table"), opened, config)
+            return Table(source, storage, config)
+        case str() | os.PathLike():
+            location = find_metadata(storage, os.fspath(source))
+            return Table(load_metadata(storage, location), storage, config, location)
+        case PyIcebergTable():
+            location = source.metadata_location or ""
+            if location:
+                return Table(load_metadata(storage, location), storage, config, location)
+            # a staged table: its metadata was never written
+            return Table(_parsed(source.metadata), storage, config)
+        case PyIcebergMetadata():
+            return Table(_parsed(source), storage, config)
+        case _:
+            raise BadRequest(
+                f"a {type(source).__name__} is not a table: give a location, a TableMetadata or a"
+                " PyIceberg table"
+            )
+
+
+def _io_properties(source: object, io: object) -> Mapping[str, str]:
+    if isinstance(io, PyIcebergIO):
+        return io.properties
+    return source.io.properties if isinstance(source, PyIcebergTable) else {}
+
+
+def _parsed(metadata: PyIcebergMetadata) -> TableMetadata:
+    return TableMetadata.parse(metadata.model_dump_json(), "PyIceberg's table metadata")
