@@ -39,6 +39,12 @@ class Place:
     put: Callable[[Mapping[str, bytes]], None]
 
 
+@pytest.fixture(scope="module")
+def bucket(seaweed) -> tuple[str, Storage]:
+    seaweed.make_bucket("storage-contract")
+    return "storage-contract", open_storage(StorageConfig(seaweed.s3_properties()))
+
+
 @pytest.fixture(params=["local", "s3"])
 def place(request, tmp_path) -> Place:
     if request.param == "local":
@@ -51,14 +57,13 @@ def place(request, tmp_path) -> Place:
 
         return Place(open_storage(), f"file://{tmp_path}", put)
     seaweed = request.getfixturevalue("seaweed")
-    bucket = f"contract-{os.urandom(4).hex()}"
-    seaweed.make_bucket(bucket)
-    storage = open_storage(StorageConfig(seaweed.s3_properties()))
+    name, storage = request.getfixturevalue("bucket")
+    directory = os.urandom(4).hex()
 
     def put_objects(files: Mapping[str, bytes]) -> None:
-        seaweed.put(bucket, {f"base/{name}": data for name, data in files.items()})
+        seaweed.put(name, {f"{directory}/{key}": data for key, data in files.items()})
 
-    return Place(storage, f"s3://{bucket}/base", put_objects)
+    return Place(storage, f"s3://{name}/{directory}", put_objects)
 
 
 def test_names_are_taken_as_they_are(place: Place):

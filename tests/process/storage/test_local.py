@@ -70,3 +70,23 @@ def test_requests_are_logged_with_location_and_bytes(lake, caplog):
     assert record.operation == "read"
     assert record.location.endswith("v1.metadata.json")
     assert record.length_bytes == 10
+
+
+def test_a_failed_request_is_logged_too(lake, caplog):
+    caplog.set_level(logging.DEBUG, "floeberg.process.storage.logged")
+
+    with pytest.raises(MissingFile):
+        LoggedStorage(open_storage()).read(f"{lake}/nowhere")
+
+    (record,) = caplog.records
+    assert (record.location, record.outcome) == (f"{lake}/nowhere", "MISSING_FILE")
+
+
+def test_what_can_be_no_file_of_a_table_is_missing(lake):
+    os.mkfifo(lake / "pipe")  # opening it would wait for a writer for ever
+    storage = open_storage()
+
+    for name in ("pipe", "a\0b", "x" * 300, "half a pair \ud800"):
+        for call in (storage.read, storage.size, storage.open):
+            with pytest.raises(MissingFile):
+                call(f"{lake}/{name}")

@@ -91,7 +91,7 @@ def test_a_store_that_is_gone_is_unavailable_within_seconds(closed_endpoint):
 
 
 def test_a_store_that_stalls_is_unavailable_at_the_deadline(silent_endpoint):
-    storage = RemoteStorage("s3", s3_at(silent_endpoint), deadline_seconds=0.5)
+    storage = RemoteStorage("s3", s3_at(silent_endpoint), deadline_seconds=0.2)
 
     for call in every_call(storage, "s3://bucket/x"):
         started = time.monotonic()
