@@ -57,9 +57,9 @@ class DeleteCache:
             entry.set_exception(exc)
             raise
         with self._lock:
+            entry.set_result(value)
             self._bytes += value.size_bytes
             self._make_room()
-        entry.set_result(value)
         return value
 
     def _make_room(self) -> None:

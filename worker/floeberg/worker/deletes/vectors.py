@@ -82,7 +82,7 @@ def decode_vector(blob: bytes, where: str, verify_crc: bool) -> Positions:
 def _positions(bitmap: bytes, where: str) -> Positions:
     try:
         positions = np.asarray(BitMap64.deserialize(bitmap).to_array(), dtype=np.uint64)
-    except ValueError as exc:
+    except (ValueError, IndexError) as exc:
         raise CorruptDeletes(f"{where} holds no valid Roaring bitmap: {exc}") from exc
     if len(positions) and positions[-1] > _LAST_POSITION:
         raise CorruptDeletes(f"{where} names position {positions[-1]}")

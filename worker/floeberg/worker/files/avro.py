@@ -8,7 +8,10 @@ Spec: the Avro specification, "Object Container Files".
 from __future__ import annotations
 
 import json
+import lzma
+import zlib
 from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from types import TracebackType
@@ -16,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 from fastavro import parse_schema, schemaless_reader
+from fastavro.schema import SchemaParseException
 
 from floeberg.protocol.avro_codecs import CODECS
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
@@ -44,6 +48,18 @@ _HEADER = parse_schema(
             {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
         ],
     }
+)
+# what fastavro and the codecs raise for damaged bytes, beside ValueError and EOFError
+_DAMAGE = (
+    zlib.error,
+    lzma.LZMAError,
+    SchemaParseException,
+    IndexError,
+    TypeError,
+    AttributeError,
+    MemoryError,
+    RecursionError,
+    StopIteration,
 )
 _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
@@ -82,7 +98,7 @@ class AvroRows:
         self._location = location
         self._corrupt = corrupt
         self._source = source
-        with decoding(location, corrupt):
+        with self._decoding():
             self._open(mapping)
 
     def _open(self, mapping: NameMapping | None) -> None:
@@ -99,6 +115,14 @@ class AvroRows:
         self._layout = parse_schema(self._type.layout)
         self._blocks = list(self._find_blocks(self._source.tell()))
         self.columns = number_leaves(_stored_fields(self._type, mapping))
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        with decoding(self._location, self._corrupt):
+            try:
+                yield
+            except _DAMAGE as exc:
+                raise ValueError(str(exc) or type(exc).__name__) from exc
 
     def _find_blocks(self, start: int) -> Iterator[_Block]:
         first_row = 0
@@ -133,7 +157,7 @@ class AvroRows:
             ]
         )
         for group in groups:
-            with decoding(self._location, self._corrupt):
+            with self._decoding():
                 records = [record for block in group for record in self._records(block)]
                 rows = _struct_of(records, self._type.children, wanted)
             skipped = max(share.from_row - group[0].first_row, 0)

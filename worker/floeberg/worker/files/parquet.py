@@ -22,6 +22,7 @@ from floeberg.worker.files.row_groups import (
     RowGroup,
     consecutive_runs,
     fetch_windows,
+    read_row_groups,
 )
 from floeberg.worker.files.rows import (
     CHUNK_BYTES,
@@ -34,6 +35,9 @@ from floeberg.worker.files.rows import (
 from floeberg.worker.files.stored import StoredField, prune, stored_fields
 
 _FIELD_ID = b"PARQUET:field_id"
+
+_TRAILER_BYTES = 8
+"""The length of the footer and the magic number, at the end."""
 
 MIN_STREAM_BYTES = 64 << 10
 
@@ -59,10 +63,24 @@ class ParquetRows:
         self._verify_crc = verify_crc
         with decoding(location, corrupt):
             source.fetch_tail()
+            footer = self._read_footer()
             self._metadata = pq.read_metadata(pa.PythonFile(source, mode="r"))
             schema = self._metadata.schema.to_arrow_schema()
             self.columns = stored_fields(schema, _field_id, mapping)
+            self._row_groups = read_row_groups(footer, source.size(), self._metadata.num_columns)
         self._check_leaves()
+
+    def _read_footer(self) -> bytes:
+        size = self._source.size()
+        self._source.seek(max(size - _TRAILER_BYTES, 0))
+        trailer = self._source.read(_TRAILER_BYTES)
+        length, magic = int.from_bytes(trailer[:4], "little"), trailer[4:]
+        if magic == b"PARE":
+            raise Unsupported(f"{self._location} is encrypted, its footer too: its key is needed")
+        if magic != b"PAR1" or length > size - 2 * _TRAILER_BYTES:
+            raise ValueError("it does not end as a Parquet file does")
+        self._source.seek(size - _TRAILER_BYTES - length)
+        return self._source.read(length)
 
     def _check_leaves(self) -> None:
         found = sum(column.leaf_count for column in self.columns)
@@ -74,7 +92,7 @@ class ParquetRows:
 
     @property
     def num_rows(self) -> int:
-        return self._metadata.num_rows
+        return self._row_groups[-1].end_row if self._row_groups else 0
 
     def decoded(self, leaves: Set[int]) -> tuple[StoredField, ...]:
         return prune(self.columns, leaves)
@@ -92,7 +110,10 @@ class ParquetRows:
 
     def _reader(self, groups: Sequence[RowGroup], leaves: Sequence[int]) -> ParquetReader:
         """Return a reader for these columns of these row groups, and expect their bytes."""
-        self._source.expect(fetch_windows(groups, leaves))
+        if any(group.is_encrypted(leaves) for group in groups):
+            raise Unsupported(f"{self._location} has encrypted columns: their keys are needed")
+        with decoding(self._location, self._corrupt):
+            self._source.expect(fetch_windows(groups, leaves))
         largest = max((group.stored_bytes(leaves) for group in groups), default=0)
         with decoding(self._location, self._corrupt):
             file = pq.ParquetFile(
@@ -108,22 +129,15 @@ class ParquetRows:
         return reader
 
     def _wanted_groups(self, share: Share, may_match: MayMatch | None) -> list[RowGroup]:
+        with decoding(self._location, self._corrupt):
+            groups = [group for group in self._row_groups if share.holds(group.start_byte)]
         return [
             group
-            for group in self._row_groups()
-            if share.holds(group.start_byte)
-            and group.end_row > share.from_row
+            for group in groups
+            if group.end_row > share.from_row
             and group.num_rows
             and (may_match is None or may_match(group))
         ]
-
-    def _row_groups(self) -> Iterator[RowGroup]:
-        first_row = 0
-        for index in range(self._metadata.num_row_groups):
-            with decoding(self._location, self._corrupt):
-                group = RowGroup(self._metadata.row_group(index), index, first_row)
-            yield group
-            first_row = group.end_row
 
     def _run_chunks(
         self,

@@ -1,65 +1,156 @@
 """A Parquet file's row groups as its footer describes them: which to read, and which bytes that
 takes.
+
+Spec: Apache Parquet, "parquet.thrift".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import pyarrow.parquet as pq
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from floeberg.worker.files.ranges import Range
 from floeberg.worker.files.rows import LeafStatistics
+from floeberg.worker.files.thrift import Fields, Wanted, read_struct
 
 WINDOW_BYTES = 32 << 20
 """How much of a file is fetched at a time. A row group that needs more is streamed, a piece of each
 column at a time: memory follows this and not the file."""
 
+# ids of fields in parquet.thrift
+_ROW_GROUPS, _COLUMN_ORDERS = 4, 7
+_COLUMNS, _NUM_ROWS = 1, 3
+_METADATA, _CRYPTO = 3, 8
+_TYPE, _DECODED_BYTES, _STORED_BYTES, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS = 1, 6, 7, 9, 11, 12
+_OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
 
+_BOUNDS = (_OLD_MAX, _OLD_MIN, _MAX_VALUE, _MIN_VALUE)
+_NEEDED = {_TYPE, _DECODED_BYTES, _STORED_BYTES, _DATA_PAGE}
+_COLUMN_METADATA: Wanted = {
+    **dict.fromkeys((*_NEEDED, _DICTIONARY_PAGE)),
+    _STATISTICS: dict.fromkeys((*_BOUNDS, _NULL_COUNT)),
+}
+_FILE_METADATA: Wanted = {
+    _ROW_GROUPS: {_COLUMNS: {_METADATA: _COLUMN_METADATA, _CRYPTO: None}, _NUM_ROWS: None},
+    _COLUMN_ORDERS: {1: None},
+}
+
+# Parquet's physical types by number, as Python's `struct` reads them
+_NUMBERS: Mapping[int, str] = {0: "<?", 1: "<i", 2: "<q", 4: "<f", 5: "<d"}
+_BYTES = frozenset({6, 7})
+
+
+@dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group as the footer describes it; implements `RowGroupStatistics`."""
+    """A row group, the `index`-th of its file; implements `RowGroupStatistics`.
 
-    def __init__(self, metadata: pq.RowGroupMetaData, index: int, first_row: int) -> None:
-        self._metadata = metadata
-        self.index = index
-        self.first_row = first_row
-        self.num_rows: int = metadata.num_rows
-        self.end_row = first_row + self.num_rows
+    `columns` are its leaf columns as the footer has them, read when they are asked for: a scan
+    wants few of many.
+    """
+
+    index: int
+    first_row: int
+    num_rows: int
+    file_bytes: int
+    columns: Sequence[Fields]
+    ordered_leaves: frozenset[int]
+
+    @property
+    def end_row(self) -> int:
+        return self.first_row + self.num_rows
 
     @property
     def start_byte(self) -> int:
-        """The place of the row group's first page: what a writer records in `split_offsets`."""
-        if self._metadata.num_columns == 0:
-            return 0
-        return self._range(self._metadata.column(0))[0]
+        """The place of the row group's first page: what a writer records in `split_offsets`.
 
-    def ranges(self, leaves: Sequence[int]) -> list[Range]:
+        Raises ValueError, as `ranges` does, for a column outside of the file.
+        """
+        return self._range(0)[0] if self.columns else 0
+
+    def is_encrypted(self, leaves: Iterable[int]) -> bool:
+        """Say whether one of the columns takes a key to read."""
+        return any(_CRYPTO in self.columns[leaf] for leaf in leaves)
+
+    def ranges(self, leaves: Iterable[int]) -> list[Range]:
         """Return where the columns lie in the file."""
-        return [self._range(self._metadata.column(leaf)) for leaf in leaves]
+        return [self._range(leaf) for leaf in leaves]
 
-    @staticmethod
-    def _range(column: pq.ColumnChunkMetaData) -> Range:
-        pages = (column.dictionary_page_offset, column.data_page_offset)
-        return min(offset for offset in pages if offset), column.total_compressed_size
+    def _range(self, leaf: int) -> Range:
+        metadata = self.columns[leaf][_METADATA]
+        start, dictionary = metadata[_DATA_PAGE], metadata.get(_DICTIONARY_PAGE)
+        if dictionary and dictionary < start:
+            start = dictionary
+        length = metadata[_STORED_BYTES]
+        if not (start > 0 and 0 <= length <= self.file_bytes - start):
+            raise ValueError(f"a column of {length} bytes at byte {start} is outside of the file")
+        return start, length
 
-    def stored_bytes(self, leaves: Sequence[int]) -> int:
-        return sum(length for _, length in self.ranges(leaves))
+    def stored_bytes(self, leaves: Iterable[int]) -> int:
+        return sum(self.columns[leaf][_METADATA][_STORED_BYTES] for leaf in leaves)
 
-    def decoded_bytes(self, leaves: Sequence[int]) -> int:
+    def decoded_bytes(self, leaves: Iterable[int]) -> int:
         """Return the size of the columns before compression, still encoded."""
-        return sum(self._metadata.column(leaf).total_uncompressed_size for leaf in leaves)
+        return sum(self.columns[leaf][_METADATA][_DECODED_BYTES] for leaf in leaves)
 
-    def leaf(self, index: int) -> LeafStatistics | None:
-        statistics = self._metadata.column(index).statistics
-        if statistics is None:
-            return None
-        has_bounds = statistics.has_min_max
-        has_null_count: bool = statistics.has_null_count  # type: ignore[attr-defined]  # not in the stubs
-        return LeafStatistics(
-            statistics.min_raw if has_bounds else None,
-            statistics.max_raw if has_bounds else None,
-            statistics.null_count if has_null_count else None,
-        )
+    def leaf(self, index: int) -> LeafStatistics:
+        metadata = self.columns[index].get(_METADATA, {})
+        raw: Fields = metadata.get(_STATISTICS, {})
+        kind: int = metadata.get(_TYPE, -1)
+        nulls: int | None = raw.get(_NULL_COUNT)
+        if kind in _NUMBERS:
+            # an older pair of fields is right for numbers, whose order was never in doubt
+            smallest = _number(_NUMBERS[kind], raw.get(_MIN_VALUE, raw.get(_OLD_MIN)))
+            largest = _number(_NUMBERS[kind], raw.get(_MAX_VALUE, raw.get(_OLD_MAX)))
+            return LeafStatistics(smallest, largest, nulls)
+        if kind in _BYTES and index in self.ordered_leaves:
+            return LeafStatistics(raw.get(_MIN_VALUE), raw.get(_MAX_VALUE), nulls)
+        return LeafStatistics(None, None, nulls)
+
+
+def _number(layout: str, raw: bytes | None) -> object:
+    if raw is None or len(raw) != struct.calcsize(layout):
+        return None
+    return struct.unpack(layout, raw)[0]
+
+
+def read_row_groups(footer: bytes, file_bytes: int, num_columns: int) -> list[RowGroup]:
+    """Return the row groups that a footer describes; the file has `num_columns` leaf columns.
+
+    Raises ValueError for a footer that is damaged.
+    """
+    try:
+        return list(_row_groups(footer, file_bytes, num_columns))
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise ValueError("a part of its footer is missing or of another type") from exc
+
+
+def _row_groups(footer: bytes, file_bytes: int, num_columns: int) -> Iterator[RowGroup]:
+    metadata = read_struct(footer, _FILE_METADATA)
+    # bounds of bytes are in the order that is meant here only where the file says so
+    orders = metadata.get(_COLUMN_ORDERS, [])
+    ordered = frozenset(i for i, order in enumerate(orders) if 1 in order)
+    first_row = 0
+    for index, raw in enumerate(metadata[_ROW_GROUPS]):
+        columns, num_rows = raw[_COLUMNS], raw[_NUM_ROWS]
+        if len(columns) != num_columns or num_rows < 0 or not all(map(_is_whole, columns)):
+            raise ValueError(f"row group {index} contradicts the schema of its file")
+        yield RowGroup(index, first_row, num_rows, file_bytes, columns, ordered)
+        first_row += num_rows
+
+
+def _is_whole(column: Fields) -> bool:
+    """Say whether a column has what reading it needs, each field of the type that it has."""
+    if _CRYPTO in column:
+        return True
+    metadata = column[_METADATA]
+    statistics = metadata.get(_STATISTICS, {})
+    return (
+        all(type(metadata[field]) is int for field in _NEEDED)
+        and type(metadata.get(_DICTIONARY_PAGE, 0)) is int
+        and type(statistics.get(_NULL_COUNT, 0)) is int
+        and all(type(statistics.get(field, b"")) is bytes for field in _BOUNDS)
+    )
 
 
 def consecutive_runs(groups: Sequence[RowGroup]) -> list[list[RowGroup]]:

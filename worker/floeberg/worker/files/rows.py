@@ -67,8 +67,8 @@ class RowGroupStatistics(Protocol):
     @property
     def num_rows(self) -> int: ...
 
-    def leaf(self, index: int) -> LeafStatistics | None:
-        """Return what is known of leaf `index`, None when it has no statistics."""
+    def leaf(self, index: int) -> LeafStatistics:
+        """Return what is known of leaf `index`."""
         ...
 
 

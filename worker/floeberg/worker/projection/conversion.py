@@ -28,11 +28,15 @@ def convert(array: ArrowArray, target: ArrowType) -> ArrowArray:
     """
     storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
     plain = decode_layout(array)
-    if plain.type != storage:
-        try:
+    try:
+        if plain.type != storage:
             plain = _convert_plain(plain, storage)
-        except pa.ArrowInvalid as exc:
-            raise CannotConvert(str(exc)) from exc
+        elif pat.is_string(storage) or pat.is_decimal(storage):
+            # pyarrow's Parquet reader takes any bytes for text and any integer for a decimal;
+            # consumers of Arrow rely on UTF-8 and on the precision
+            plain.validate(full=True)
+    except pa.ArrowInvalid as exc:
+        raise CannotConvert(str(exc)) from exc
     return plain if storage is target else pa.ExtensionArray.from_storage(target, plain)
 
 

@@ -56,7 +56,7 @@ def _pieces(plan: ReadPlan, reader: TaskReader, resume: ResumePlace) -> Iterator
 
 
 def _limited(pieces: Iterator[PlacedBatch], limit: int) -> Iterator[PlacedBatch]:
-    """Yield the first `limit` rows. A batch that is cut short keeps its place: nothing follows it."""
+    """Yield the first `limit` rows; a batch that is cut short keeps its place, being the last."""
     remaining = limit
     while remaining > 0 and (piece := next(pieces, None)) is not None:
         rows = piece.batch.slice(0, remaining)

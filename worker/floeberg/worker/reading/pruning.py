@@ -21,7 +21,7 @@ from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import Type, Value
 from floeberg.protocol.values import decimal_of, to_bytes
 from floeberg.worker.arrow import ArrowArray, ArrowType
-from floeberg.worker.files.rows import LeafStatistics, MayMatch, RowGroupStatistics
+from floeberg.worker.files.rows import MayMatch, RowGroupStatistics
 from floeberg.worker.files.stored import StoredField
 from floeberg.worker.projection.conversion import CannotConvert, convert, decode_layout
 from floeberg.worker.projection.flat import FlatField
@@ -80,11 +80,7 @@ def _find(source: Source, columns: Sequence[StoredField]) -> StoredField | None:
 
 
 def _metrics(group: RowGroupStatistics, leaves: Sequence[_StoredLeaf]) -> Metrics:
-    found: dict[int, tuple[_StoredLeaf, LeafStatistics]] = {}
-    for leaf in leaves:
-        statistics = group.leaf(leaf.leaf)
-        if statistics is not None:
-            found[leaf.field_id] = (leaf, statistics)
+    found = {leaf.field_id: (leaf, group.leaf(leaf.leaf)) for leaf in leaves}
     return Metrics(
         value_counts=dict.fromkeys(found, group.num_rows),
         null_value_counts={

@@ -1,0 +1,86 @@
+"""What is loaded once is kept, within bounds, for every thread."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from floeberg.worker.deletes.cache import DeleteCache
+
+
+@dataclass(frozen=True)
+class Loaded:
+    name: str
+    size_bytes: int
+
+
+def test_loads_a_thing_once() -> None:
+    cache = DeleteCache()
+    loads: list[str] = []
+
+    def load() -> Loaded:
+        loads.append("a")
+        return Loaded("a", 1)
+
+    assert cache.get("a", load) is cache.get("a", load)
+    assert loads == ["a"]
+
+
+def test_forgets_what_was_not_used_for_longest() -> None:
+    cache = DeleteCache(max_bytes=10)
+    loads: list[str] = []
+
+    def get(name: str) -> None:
+        def load() -> Loaded:
+            loads.append(name)
+            return Loaded(name, 4)
+
+        cache.get(name, load)
+
+    for name in "abaca":  # b goes when c comes
+        get(name)
+    get("b")
+
+    assert loads == ["a", "b", "c", "b"]
+    assert cache.size_bytes <= 10
+
+
+def test_returns_what_is_too_large_to_keep() -> None:
+    cache = DeleteCache(max_bytes=10)
+
+    assert cache.get("big", lambda: Loaded("big", 100)).name == "big"
+    assert cache.size_bytes == 0
+
+
+def test_a_failed_load_is_tried_again() -> None:
+    cache = DeleteCache()
+
+    def fail() -> Loaded:
+        raise ValueError("not now")
+
+    with pytest.raises(ValueError, match="not now"):
+        cache.get("a", fail)
+    assert cache.get("a", lambda: Loaded("a", 1)).name == "a"
+
+
+def test_threads_that_want_one_thing_share_one_load() -> None:
+    cache = DeleteCache()
+    started, may_finish = threading.Event(), threading.Event()
+    loads: list[str] = []
+
+    def load() -> Loaded:
+        loads.append("a")
+        started.set()
+        assert may_finish.wait(10)
+        return Loaded("a", 1)
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(cache.get, "a", load)
+        assert started.wait(10)
+        others = [pool.submit(cache.get, "a", load) for _ in range(2)]
+        may_finish.set()
+        assert {f.result(10) for f in (first, *others)} == {Loaded("a", 1)}
+    assert loads == ["a"]
