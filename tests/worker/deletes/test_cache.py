@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from floeberg.protocol.errors import Cancelled
 from floeberg.worker.deletes.cache import DeleteCache
 
 
@@ -84,3 +85,22 @@ def test_threads_that_want_one_thing_share_one_load() -> None:
         may_finish.set()
         assert {f.result(10) for f in (first, *others)} == {Loaded("a", 1)}
     assert loads == ["a"]
+
+
+def test_a_load_that_was_cancelled_is_tried_again_by_who_waited_for_it() -> None:
+    cache = DeleteCache()
+    started, may_fail = threading.Event(), threading.Event()
+
+    def fail() -> Loaded:
+        started.set()
+        assert may_fail.wait(10)
+        raise Cancelled("its client is gone")
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(cache.get, "a", fail)
+        assert started.wait(10)
+        second = pool.submit(cache.get, "a", lambda: Loaded("second", 1))
+        may_fail.set()
+        with pytest.raises(Cancelled):
+            first.result(10)
+        assert second.result(10) == Loaded("second", 1)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Protocol, TypeVar, cast
 
+from floeberg.protocol.errors import Unavailable
+
 DEFAULT_CACHE_BYTES = 256 << 20
 
 
@@ -34,19 +36,24 @@ class DeleteCache:
     def get(self, key: Hashable, load: Callable[[], T]) -> T:
         """Return what `load` gave for `key`, calling it only when that is not in the cache.
 
-        A `load` that raises leaves nothing behind; whoever waited for it gets its error too. `key`
-        decides the type of what is kept, so one key always goes with one kind of `load`.
+        A `load` that raises leaves nothing behind; whoever waited for it gets its error too, unless
+        that may pass: a load ends early when the client of its own stream has gone. `key` decides
+        the type of what is kept, so one key always goes with one kind of `load`.
         """
-        with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                self._entries.move_to_end(key)
-            else:
-                ours: Future[Sized] = Future()
-                self._entries[key] = ours
-        if found is not None:
-            return cast(T, found.result())
-        return self._load(key, ours, load)
+        while True:
+            with self._lock:
+                found = self._entries.get(key)
+                if found is not None:
+                    self._entries.move_to_end(key)
+                else:
+                    ours: Future[Sized] = Future()
+                    self._entries[key] = ours
+            if found is None:
+                return self._load(key, ours, load)
+            try:
+                return cast(T, found.result())
+            except Unavailable:
+                continue  # our own load may fare better
 
     def _load(self, key: Hashable, entry: Future[Sized], load: Callable[[], T]) -> T:
         try:
