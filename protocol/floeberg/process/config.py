@@ -1,6 +1,7 @@
-"""One frozen configuration a process, from a TOML file, the environment and flags.
+"""One frozen configuration a process, from a file, the environment and flags.
 
-A configuration is a frozen dataclass whose fields are made with `option`. A value has one name:
+A configuration is a frozen dataclass whose fields are made with `option`. The file is TOML, or JSON
+where its name ends in `.json`. A value has one name:
 `lease_seconds` in the file is `FLOEBERG_LEASE_SECONDS` in the environment and `--lease-seconds` as
 a flag. A flag wins over the environment, the environment over the file, the file over the default.
 """
@@ -11,7 +12,7 @@ import argparse
 import json
 import tomllib
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -115,7 +116,7 @@ def load_config(
     known = {o.name: o for o in options_of(cls)}
     values: dict[str, object] = {}
     for where, given in (
-        (str(file), _read_toml(file)),
+        (str(file), _read_file(file)),
         ("the environment", _from_environment(known, environ or {})),
         ("the command line", {k: v for k, v in (flags or {}).items() if v is not None}),
     ):
@@ -169,10 +170,12 @@ def config_from_command_line(
     return load_config(cls, file=file, environ=environ, flags=given)
 
 
-def options_table(cls: type[Any]) -> str:
+def options_table(cls: type[Any], without: Container[str] = ()) -> str:
     """Return the Markdown table of a configuration's keys, for the documentation."""
     rows = ["| key | default | what it is |", "| --- | --- | --- |"]
     for o in options_of(cls):
+        if o.name in without:
+            continue
         names = f"`{o.name}`"
         if o.flag is None:
             names += " (file and environment)" if o.secret else " (file only)"
@@ -183,15 +186,20 @@ def options_table(cls: type[Any]) -> str:
 # --- where values come from ----------------------------------------------------------------------
 
 
-def _read_toml(file: Path | None) -> Mapping[str, object]:
+def _read_file(file: Path | None) -> Mapping[str, object]:
     if file is None:
         return {}
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        parsed = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
     except OSError as exc:
         raise BadConfig(f"configuration file {file} cannot be read: {exc.strerror}") from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise BadConfig(f"configuration file {file} is not TOML: {exc}") from exc
+    except ValueError as exc:  # of both parsers, and of the decoding
+        kind = "JSON" if file.suffix == ".json" else "TOML"
+        raise BadConfig(f"configuration file {file} is not {kind}: {exc}") from exc
+    if not isinstance(parsed, dict):
+        raise BadConfig(f"configuration file {file} is not a table of keys")
+    return parsed
 
 
 def _from_environment(known: Mapping[str, Option], environ: Mapping[str, str]) -> dict[str, object]:

@@ -84,6 +84,16 @@ def wait_until(
     return True
 
 
+def end_process(*, clean: bool) -> None:
+    """Return when everything has ended by itself; leave the process with status 0 when not.
+
+    A thread that still sends to a client which doesn't read would keep the process alive.
+    """
+    logging.shutdown()
+    if not clean:
+        os._exit(0)
+
+
 def write_ready_file(path: Path | None, addresses: Mapping[str, object]) -> None:
     """Write `addresses` as JSON for whoever waits for this process; nothing without a path.
 

@@ -20,6 +20,11 @@ class ServiceConfig:
 
     host: str = option("127.0.0.1", "The address to listen on for Flight.")
     port: int = option(0, "The port to listen on for Flight; 0 takes a free one.", minimum=0)
+    advertise: str | None = option(
+        None,
+        "Where others reach this process, when that is not what it listens on: `HOST`, `HOST:PORT`"
+        " or a whole URI. A worker on `0.0.0.0` needs it.",
+    )
     http_host: str = option(
         "127.0.0.1", "The address of the HTTP side port: `/healthz`, `/readyz`, `/metrics`."
     )
@@ -80,13 +85,13 @@ class ServiceConfig:
     def bind_location(self) -> str:
         return location(self.host, self.port, tls=self.serves_tls)
 
-    def tls_pair(self) -> list[tuple[bytes, bytes]] | None:
+    def tls_pair(self) -> list[tuple[str, str]] | None:
         """Return the certificate and its key in the form that a Flight server takes, if any."""
         if self.tls_cert is None or self.tls_key is None:
             return None
         return [(_read("tls_cert", self.tls_cert), _read("tls_key", self.tls_key))]
 
-    def trusted_roots(self) -> bytes | None:
+    def trusted_roots(self) -> str | None:
         return None if self.tls_roots is None else _read("tls_roots", self.tls_roots)
 
     def keyring(self) -> Keyring:
@@ -155,8 +160,11 @@ def advertised_location(advertise: str | None, host: str, port: int, *, tls: boo
     return location(advertise.strip("[]"), port, tls=tls)
 
 
-def _read(name: str, path: Path) -> bytes:
+def _read(name: str, path: Path) -> str:
     try:
-        return path.read_bytes()
+        return path.read_text(encoding="ascii")
     except OSError as exc:
         raise BadConfig(f"{name!r}: {path} cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError:
+        # the cause would show bytes of the file
+        raise BadConfig(f"{name!r}: {path} is not PEM") from None
