@@ -1,0 +1,138 @@
+"""A coordinator and workers in this process, for tests that look at them from outside."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from floeberg.process.config import load_config
+from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
+from floeberg.protocol.arrow import arrow_schema
+from floeberg.protocol.plans import ReadPlan, ResumePlace
+from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.storage import Storage
+from floeberg.server.catalogs import Catalogs, WarehouseCatalog
+from floeberg.server.config import CoordinatorConfig
+from floeberg.server.process import CoordinatorService
+from floeberg.worker.config import WorkerConfig
+from floeberg.worker.process import WorkerService
+from floeberg.worker.reading import PlacedBatch
+from floeberg.worker.streams import ReadTasks
+from tests.support.waiting import wait_until
+
+NO_HURRY = threading.Event()
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass
+class Gate:
+    """Stands in for reading: batches of one row of nulls, each only when it is let through."""
+
+    rows: int = 1000
+    opened: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(
+        self, plan: ReadPlan, storage: Storage, *, resume: ResumePlace
+    ) -> Iterator[PlacedBatch]:
+        columns = arrow_schema(plan.projection)
+        nulls = [pa.nulls(1, field.type) for field in columns]
+        try:
+            for row in range(self.rows):
+                self.opened.acquire()
+                storage.is_directory("/")  # as all reading comes by storage
+                batch = pa.RecordBatch.from_arrays(nulls, schema=columns)
+                yield PlacedBatch(batch, ResumePlace(0, row + 1))
+        finally:
+            self.closed.set()
+
+    def let_through(self, batches: int) -> None:
+        self.opened.release(batches)
+
+
+class LocalFleet:
+    """A coordinator over a warehouse, and the workers that were asked for. `close` it."""
+
+    def __init__(self, warehouse: Path, **flags: object) -> None:
+        self.keys = Keyring.generate()
+        self.warehouse = warehouse
+        self.flags: dict[str, object] = {
+            "key": self.keys.to_text(),
+            "port": 0,
+            "drain_seconds": 1,
+            **flags,
+        }
+        self.coordinator = self._start_coordinator()
+        self.workers: list[WorkerService] = []
+
+    def _start_coordinator(self) -> CoordinatorService:
+        coordinator = CoordinatorService(
+            load_config(CoordinatorConfig, flags=self.flags),
+            Catalogs([WarehouseCatalog("warehouse", str(self.warehouse))]),
+            StorageCache(lambda config: LoggedStorage(open_storage(config))),
+        )
+        coordinator.start()
+        return coordinator
+
+    def restart_coordinator(self) -> None:
+        """Put another coordinator, which knows nobody, at the address of the one that was."""
+        self.flags["port"] = int(self.location.rpartition(":")[2])
+        self.coordinator.stop(NO_HURRY)
+        self.coordinator = self._start_coordinator()
+
+    @property
+    def location(self) -> str:
+        return self.coordinator.location
+
+    def add_worker(self, read: ReadTasks | None = None, **flags: object) -> WorkerService:
+        """Start a worker that reads with `read`, and return it once it is a member."""
+        values = {
+            "key": self.keys.to_text(),
+            "drain_seconds": 1,
+            "coordinator": [self.location],
+            **flags,
+        }
+        worker = WorkerService(load_config(WorkerConfig, flags=values), read)
+        worker.start()
+        self.workers.append(worker)
+        wait_until(lambda: worker.registered, "the worker to register")
+        return worker
+
+    def close(self) -> None:
+        if self.workers:
+            with ThreadPoolExecutor(len(self.workers)) as pool:
+                list(pool.map(lambda worker: worker.stop(NO_HURRY), self.workers))
+        self.coordinator.stop(NO_HURRY)
+
+
+@contextmanager
+def local_fleet(warehouse: Path, workers: int = 2, **flags: object) -> Iterator[LocalFleet]:
+    fleet = LocalFleet(warehouse, **flags)
+    try:
+        for _ in range(workers):
+            fleet.add_worker()
+        yield fleet
+    finally:
+        fleet.close()
+
+
+def read_endpoint(endpoint: fl.FlightEndpoint, location: int = 0) -> pa.Table:
+    """Return an endpoint's rows from one of its locations, as a stock client reads them."""
+    with fl.connect(endpoint.locations[location]) as client:
+        return client.do_get(endpoint.ticket).read_all()
+
+
+def read_all(info: fl.FlightInfo) -> pa.Table:
+    """Return the rows of all endpoints, each from its first location."""
+    return pa.concat_tables([read_endpoint(e) for e in info.endpoints])

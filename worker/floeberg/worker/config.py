@@ -1,0 +1,32 @@
+"""What a worker can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from floeberg.process.config import option
+from floeberg.process.service import ServiceConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerConfig(ServiceConfig):
+    """The configuration of one worker process."""
+
+    coordinator: tuple[str, ...] = option(
+        (),
+        "The coordinators to register with, as Flight URIs (`grpc+tcp://host:8815`). Repeat the"
+        " flag for several.",
+    )
+    zone: str | None = option(None, "The zone that this worker runs in, for placement.")
+    max_streams: int = option(
+        32,
+        "How many streams to serve at once. One more is refused, never queued: a client that opens"
+        " all its endpoints and reads them in turn would wait for itself.",
+        minimum=1,
+    )
+    max_bytes: int = option(
+        512 << 20,
+        "How many bytes of batches may wait for slow clients, over all streams. Above it new"
+        " streams are refused.",
+        minimum=1,
+    )

@@ -1,0 +1,45 @@
+"""Storage that stops asking once nobody waits for the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from floeberg.protocol.storage import Storage
+
+
+class InterruptibleStorage:
+    """Passes requests on, and calls `check` before each: `check` raises when the stream is over.
+
+    A stream notices a cancelled call only when it has a batch to give. Under a filter that leaves
+    nothing, it would read its whole ticket for a client that is gone.
+    """
+
+    def __init__(self, inner: Storage, check: Callable[[], None]) -> None:
+        self._inner = inner
+        self._check = check
+
+    def read(self, location: str) -> bytes:
+        self._check()
+        return self._inner.read(location)
+
+    def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        self._check()
+        return self._inner.read_ranges(location, ranges)
+
+    def size(self, location: str) -> int:
+        self._check()
+        return self._inner.size(location)
+
+    def open(self, location: str) -> pa.NativeFile:
+        self._check()
+        return self._inner.open(location)
+
+    def list(self, location: str) -> Sequence[str]:
+        self._check()
+        return self._inner.list(location)
+
+    def is_directory(self, location: str) -> bool:
+        self._check()
+        return self._inner.is_directory(location)

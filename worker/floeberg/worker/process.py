@@ -1,0 +1,186 @@
+"""The worker as a process: its parts put together, from the first bind to the last stream."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sys
+import threading
+from functools import partial
+from typing import TextIO
+
+import pyarrow as pa
+
+from floeberg.process.http import HttpService, new_registry
+from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
+from floeberg.process.logs import configure_logging
+from floeberg.process.service import advertised_location
+from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
+from floeberg.process.version import floeberg_version
+from floeberg.protocol.errors import BadConfig
+from floeberg.protocol.flight_errors import switch_tracebacks_off
+from floeberg.protocol.registration import RegisterWorker, WorkerLoad
+from floeberg.worker.budget import Budget
+from floeberg.worker.config import WorkerConfig
+from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.membership import FlightCoordinator, Membership
+from floeberg.worker.metrics import WorkerMetrics
+from floeberg.worker.reading import to_batches_for_tasks
+from floeberg.worker.service import WorkerServer
+from floeberg.worker.streams import ReadTasks, Redeemer
+
+logger = logging.getLogger(__name__)
+
+_SHUTDOWN_SECONDS = 5.0
+
+
+class WorkerService:
+    """A worker that serves from `start` until `stop`, each called once.
+
+    `read` is how tasks become batches, if not as usual.
+    """
+
+    def __init__(self, config: WorkerConfig, read: ReadTasks | None = None) -> None:
+        self._config = config
+        self._keyring = config.keyring()
+        self.worker_id = f"w-{secrets.token_hex(6)}"
+        registry = new_registry()
+        self._budget = Budget(config.max_streams, config.max_bytes)
+        metrics = WorkerMetrics(registry, self._budget)
+        metrics.registered.set_function(lambda: self.registered)
+        storages = StorageCache(lambda config: LoggedStorage(open_storage(config)))
+        self._redeemer = Redeemer(
+            self._keyring,
+            self._budget,
+            metrics,
+            read or partial(to_batches_for_tasks, deletes=DeleteCache()),
+            storages,
+        )
+        self._http = HttpService(
+            registry, self._readiness, host=config.http_host, port=config.http_port
+        )
+        self._server: WorkerServer | None = None
+        self._membership: Membership | None = None
+        self._stopping = False
+        self.location = ""
+
+    def start(self) -> None:
+        """Bind, answer, and begin to register. Raises `BadConfig` for addresses that can't be
+        used.
+        """
+        config = self._config
+        try:
+            self._server = WorkerServer(
+                config.bind_location, self._redeemer, self.status, config.tls_pair()
+            )
+        except (pa.ArrowException, OSError) as exc:
+            raise BadConfig(f"'port': cannot listen on {config.bind_location}") from exc
+        self.location = advertised_location(
+            config.advertise, config.host, self._server.port, tls=config.serves_tls
+        )
+        self._http.start()
+        introduction = RegisterWorker(
+            worker_id=self.worker_id,
+            location=self.location,
+            max_streams=config.max_streams,
+            max_bytes=config.max_bytes,
+            version=floeberg_version(),
+            zone=config.zone,
+            http_address=self._http.uri,
+        )
+        roots = config.trusted_roots()
+        self._membership = Membership(
+            introduction,
+            [
+                (uri, partial(FlightCoordinator, uri, self._keyring, roots))
+                for uri in config.coordinator
+            ],
+            self._load,
+        )
+        self._membership.start()
+        logger.info(
+            "worker serves",
+            extra={"worker": self.worker_id, "location": self.location, "http": self._http.uri},
+        )
+        if not config.coordinator:
+            logger.warning("no coordinator is configured; only tickets at hand are served")
+
+    @property
+    def registered(self) -> int:
+        """How many coordinators have this worker."""
+        return self._membership.registered if self._membership else 0
+
+    def addresses(self) -> dict[str, object]:
+        return {"worker": self.worker_id, "location": self.location, "http": self._http.uri}
+
+    def status(self) -> dict[str, object]:
+        return {
+            **self.addresses(),
+            "version": floeberg_version(),
+            "state": "draining" if self._stopping else "ready",
+            "zone": self._config.zone,
+            "streams": self._budget.streams,
+            "max_streams": self._config.max_streams,
+            "bytes_in_flight": self._budget.bytes_in_flight,
+            "max_bytes": self._config.max_bytes,
+            "coordinators": self.registered,
+        }
+
+    def stop(self, at_once: threading.Event) -> bool:
+        """Take no new streams, let the running ones end within `drain_seconds`, then go.
+
+        Streams that are left then are cut with a retryable error. Returns whether everything has
+        ended; False leaves a thread that waits for a client which doesn't read.
+        """
+        self._stopping = True
+        self._redeemer.drain()
+        if self._membership is not None:
+            self._membership.drain()
+        if not wait_until(
+            lambda: self._budget.streams == 0, seconds=self._config.drain_seconds, hurry=at_once
+        ):
+            logger.warning("cutting streams", extra={"streams": self._budget.streams})
+            self._redeemer.cut()
+        if self._membership is not None:
+            self._membership.leave()
+        ended = True
+        if self._server is not None:
+            # it waits for running streams without a deadline of its own
+            closing = threading.Thread(target=self._server.shutdown, daemon=True)
+            closing.start()
+            closing.join(_SHUTDOWN_SECONDS)
+            ended = not closing.is_alive()
+        self._http.stop()
+        logger.info("worker stopped", extra={"worker": self.worker_id})
+        return ended
+
+    def _load(self) -> WorkerLoad:
+        return WorkerLoad(
+            streams=self._budget.streams, bytes_in_flight=self._budget.bytes_in_flight
+        )
+
+    def _readiness(self) -> dict[str, str | None]:
+        alone = bool(self._config.coordinator) and not self.registered
+        return {
+            "membership": "no coordinator has registered this worker" if alone else None,
+            "draining": "the worker is stopping" if self._stopping else None,
+        }
+
+
+def run_worker(config: WorkerConfig, log_stream: TextIO = sys.stderr) -> None:
+    """Run a worker in this process until a signal ends it. Call it from the main thread.
+
+    Raises `BadConfig` where it cannot start. Configures logging, signals, and tracebacks for the
+    whole process.
+    """
+    configure_logging(config.log_level, config.log_format, log_stream)
+    switch_tracebacks_off()
+    stop = Stop()
+    stop.on_signals()
+    if config.stop_with_stdin:
+        stop.on_end_of(sys.stdin.fileno())
+    worker = WorkerService(config)
+    worker.start()
+    write_ready_file(config.ready_file, worker.addresses())
+    stop.wait()
+    end_process(clean=worker.stop(stop.at_once))

@@ -1,0 +1,157 @@
+"""Redeem a ticket: a stream of batches, each with the place after it, within the worker's budget.
+
+Knows nothing of Flight. Reading, storage and the clock are handed in.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from floeberg.protocol.arrow import arrow_schema
+from floeberg.protocol.errors import Cancelled, FloebergError, ServerUnavailable
+from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.storage import Storage, StorageFactory
+from floeberg.protocol.tickets import OpenTicket, ReadPlan, ResumePlace, encode_place, open_ticket
+from floeberg.worker.budget import Admission, Budget
+from floeberg.worker.interruption import InterruptibleStorage
+from floeberg.worker.metrics import WorkerMetrics
+
+logger = logging.getLogger(__name__)
+
+
+class Placed(Protocol):
+    """A batch and the place to resume at after it."""
+
+    @property
+    def batch(self) -> pa.RecordBatch: ...
+    @property
+    def place(self) -> ResumePlace: ...
+
+
+class ReadTasks(Protocol):
+    """Reads a plan from a place on: `floeberg.worker.reading.to_batches_for_tasks`."""
+
+    def __call__(
+        self, plan: ReadPlan, storage: Storage, *, resume: ResumePlace
+    ) -> Iterator[Placed]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What a ticket is worth: batches of exactly `schema`, each with its encoded place.
+
+    Whoever takes it runs `batches` to its end or closes it; an error in the middle comes as a
+    `FloebergError` from the iterator.
+    """
+
+    schema: pa.Schema
+    batches: Generator[tuple[pa.RecordBatch, bytes], None, None]
+
+
+class Redeemer:
+    """Turns tickets into streams. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        keyring: Keyring,
+        budget: Budget,
+        metrics: WorkerMetrics,
+        read: ReadTasks,
+        open_storage: StorageFactory,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._keyring = keyring
+        self._budget = budget
+        self._metrics = metrics
+        self._read = read
+        self._open_storage = open_storage
+        self._now_ms = now_ms
+        self._draining = threading.Event()
+        self._cut = threading.Event()
+
+    def redeem(self, raw: bytes, is_cancelled: Callable[[], bool]) -> Stream:
+        """Return the stream that the ticket `raw` stands for; nothing has been read when it
+        returns.
+
+        Raises `BadTicket` and `ExpiredTicket`, and, for the client to try elsewhere, `WorkerBusy`
+        and `ServerUnavailable`.
+        """
+        try:
+            if self._draining.is_set():
+                raise ServerUnavailable("the worker is stopping; try the endpoint's next location")
+            ticket = open_ticket(raw, self._keyring, now_ms=self._now_ms())
+            admission = self._budget.admit()
+        except FloebergError:
+            self._metrics.streams_ended.labels("refused").inc()
+            raise
+        batches = self._batches(ticket, admission, is_cancelled)
+        # A generator that is dropped before its first batch never comes to its `finally`.
+        weakref.finalize(batches, admission.release).atexit = False
+        return Stream(arrow_schema(ticket.plan.projection), batches)
+
+    def drain(self) -> None:
+        """Refuse new streams from now on."""
+        self._draining.set()
+
+    def cut(self) -> None:
+        """End running streams at their next batch, with an error after which clients resume
+        elsewhere.
+        """
+        self._cut.set()
+
+    def _batches(
+        self, ticket: OpenTicket, admission: Admission, is_cancelled: Callable[[], bool]
+    ) -> Generator[tuple[pa.RecordBatch, bytes], None, None]:
+        plan = ticket.plan
+
+        def check() -> None:
+            if is_cancelled():
+                raise Cancelled("the client cancelled the call")
+            if self._cut.is_set():
+                raise ServerUnavailable("the worker stopped in the middle of the stream")
+
+        rows = sent = 0
+        began = time.monotonic()
+        outcome = "cancelled"
+        try:
+            storage = InterruptibleStorage(self._open_storage(plan.storage), check)
+            for placed in self._read(plan, storage, resume=ticket.resume):
+                check()
+                size = placed.batch.nbytes
+                admission.hold(size)
+                yield placed.batch, encode_place(placed.place)
+                rows += placed.batch.num_rows
+                sent += size
+                self._metrics.rows.inc(placed.batch.num_rows)
+                self._metrics.bytes.inc(size)
+            outcome = "done"
+        except Cancelled:
+            raise
+        except Exception:
+            outcome = "failed"
+            raise
+        finally:
+            admission.release()
+            seconds = time.monotonic() - began
+            self._metrics.streams_ended.labels(outcome).inc()
+            self._metrics.stream_seconds.observe(seconds)
+            logger.info(
+                "stream ended",
+                extra={
+                    "outcome": outcome,
+                    "principal": ticket.principal,
+                    "tasks": len(plan.tasks),
+                    "rows": rows,
+                    "bytes": sent,
+                    "seconds": round(seconds, 3),
+                },
+            )
