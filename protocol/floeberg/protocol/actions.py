@@ -80,7 +80,7 @@ class TableDescription(Reply):
     catalog: str
     identifier: tuple[str, ...]
     location: str | None
-    metadata_location: str
+    metadata_location: str | None
     format_version: int
     table_uuid: str | None
     last_updated_ms: int

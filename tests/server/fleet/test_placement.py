@@ -111,8 +111,11 @@ def test_a_limit_is_one_endpoint() -> None:
     assert len(only.workers) == 3
 
 
-def test_an_empty_plan_has_no_endpoints() -> None:
-    assert place([], fleet(2)) == ()
+def test_an_empty_plan_is_one_endpoint_without_tasks() -> None:
+    (only,) = place([], fleet(2))
+
+    assert (only.first, only.stop) == (0, 0)
+    assert len(only.workers) == 2
 
 
 def test_a_worker_with_twice_the_capacity_gets_twice_the_bytes() -> None:

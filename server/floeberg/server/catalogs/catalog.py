@@ -46,6 +46,11 @@ class Catalog(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def kind(self) -> str:
+        """What sort of catalog it is, for people: `warehouse`, or PyIceberg's word."""
+        ...
+
     def list_tables(self) -> Sequence[tuple[str, ...]]:
         """Return the identifiers of all tables, sorted."""
         ...

@@ -73,6 +73,10 @@ class PyIcebergCatalog:
     def name(self) -> str:
         return self._name
 
+    @property
+    def kind(self) -> str:
+        return str(self._properties.get("type", "pyiceberg"))
+
     def close(self) -> None:
         """Close the catalog's connections; the next call opens them again."""
         client, self._client = self._client, None

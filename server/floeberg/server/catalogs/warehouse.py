@@ -46,6 +46,10 @@ class WarehouseCatalog:
     def name(self) -> str:
         return self._name
 
+    @property
+    def kind(self) -> str:
+        return "warehouse"
+
     def list_tables(self) -> Sequence[tuple[str, ...]]:
         """Return the identifiers of all tables, sorted.
 

@@ -13,13 +13,14 @@ from floeberg.server.fleet.membership import (
     Instruction,
     Join,
     Leave,
+    Member,
     Renew,
     Tell,
     Tick,
     Worker,
     WorkerState,
 )
-from floeberg.server.fleet.placement import Placement, place
+from floeberg.server.fleet.placement import Placement, place, rank
 
 __all__ = [
     "AskToJoin",
@@ -31,6 +32,7 @@ __all__ = [
     "Instruction",
     "Join",
     "Leave",
+    "Member",
     "Placement",
     "Renew",
     "Tell",
@@ -38,4 +40,5 @@ __all__ = [
     "Worker",
     "WorkerState",
     "place",
+    "rank",
 ]

@@ -23,13 +23,14 @@ class Worker:
     worker_id: str
     location: str
     capacity: int = 1
-    zone: str = ""
+    max_bytes: int = 0
+    zone: str | None = None
     version: str = ""
-    http_address: str = ""
+    http_address: str | None = None
 
 
 class WorkerState(StrEnum):
-    SERVING = "serving"
+    READY = "ready"
     DRAINING = "draining"  # finishes its streams and takes no new ones
 
 
@@ -42,6 +43,7 @@ class Member:
     worker: Worker
     state: WorkerState
     joined_at: float
+    seen_at: float
     lease_until: float
     streams: int = 0
     bytes_in_flight: int = 0
@@ -155,6 +157,7 @@ class Fleet:
                     return [*out, AskToJoin(worker_id)]
                 self._members[worker_id] = replace(
                     member,
+                    seen_at=at,
                     lease_until=at + self._lease_seconds,
                     streams=streams,
                     bytes_in_flight=bytes_in_flight,
@@ -162,7 +165,7 @@ class Fleet:
                 out.append(Grant(worker_id, self._lease_seconds))
             case Drain(_, worker_id):
                 member = self._members.get(worker_id)
-                if member is not None and member.state is WorkerState.SERVING:
+                if member is not None and member.state is WorkerState.READY:
                     self._members[worker_id] = replace(member, state=WorkerState.DRAINING)
                     out.append(Tell(Change.DRAINING, member.worker))
             case Leave(_, worker_id):
@@ -181,7 +184,7 @@ class Fleet:
 
     def serving(self) -> tuple[Worker, ...]:
         """Return the workers that may be named in new endpoints, by worker id."""
-        return tuple(m.worker for m in self.members() if m.state is WorkerState.SERVING)
+        return tuple(m.worker for m in self.members() if m.state is WorkerState.READY)
 
     def _expire(self, at: float) -> list[Instruction]:
         gone = [m for m in self.members() if m.lease_until <= at]
@@ -201,8 +204,9 @@ class Fleet:
         known = self._members.get(worker.worker_id)
         self._members[worker.worker_id] = Member(
             worker,
-            WorkerState.SERVING,
+            WorkerState.READY,
             joined_at=known.joined_at if known else at,
+            seen_at=at,
             lease_until=at + self._lease_seconds,
         )
         out.append(Grant(worker.worker_id, self._lease_seconds))

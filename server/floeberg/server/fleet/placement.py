@@ -13,13 +13,13 @@ number.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from floeberg.server.fleet.membership import Worker
+from floeberg.server.planning.packing import pack_sizes
 
 MAX_LOCATIONS = 20
 
@@ -48,26 +48,24 @@ def place(
     fallbacks: int = 2,
     one_endpoint: bool = False,
 ) -> tuple[Placement, ...]:
-    """Return the endpoints of a plan whose tasks have `sizes` bytes, in plan order; none for an
-    empty plan.
+    """Return the endpoints of a plan whose tasks have `sizes` bytes, in plan order.
 
-    `workers` holds at least one. `affinity` names each task's data file: with all else equal a
-    file goes to the same worker in every scan. `endpoints_per_worker` is the range for how
-    finely the plan is cut: the smallest number that spreads the bytes evenly. No endpoint is
-    empty, so there are never more than tasks. `one_endpoint` is for a limit, which no union of
-    endpoints could keep.
+    An empty plan has one endpoint without tasks, so that whoever reads the endpoints gets the
+    schema. No other endpoint is empty: there are never more than tasks. `workers` holds at
+    least one. `affinity` names each task's data file: with all else equal a file goes to the
+    same worker in every scan. `endpoints_per_worker` is the range for how finely the plan is
+    cut: the smallest number that spreads the bytes evenly. `one_endpoint` is for a limit, which
+    no union of endpoints could keep.
 
     >>> two = [Worker("a", "grpc://a:1"), Worker("b", "grpc://b:1")]
     >>> [(p.first, p.stop, p.workers[0].worker_id) for p in place([10, 10, 10, 10], two)]
     [(0, 1, 'b'), (1, 2, 'a'), (2, 3, 'a'), (3, 4, 'b')]
     """
-    if not sizes:
-        return ()
     assert workers, "placement needs a worker"
     weights = [max(size, 1) for size in sizes]  # an empty file costs an open
     keys = affinity or [str(i) for i in range(len(sizes))]
-    named = _rank(workers, keys[0])[:MAX_LOCATIONS]
-    if one_endpoint:
+    named = rank(workers, keys[0] if keys else "")[:MAX_LOCATIONS]
+    if one_endpoint or not weights:
         return (Placement(0, len(weights), tuple(named[: 1 + fallbacks])),)
 
     fewest, most = endpoints_per_worker
@@ -85,50 +83,9 @@ def place(
 
 
 def _cut(weights: Sequence[int], most: int) -> list[tuple[int, int]]:
-    """Return at most `most` contiguous runs over all weights, the heaviest as light as it can
-    be.
-    """
-    upto = [0, *accumulate(weights)]
-    low, high = max(weights), upto[-1]
-    while low < high:
-        middle = (low + high) // 2
-        if len(_runs_below(upto, middle)) <= most:
-            high = middle
-        else:
-            low = middle + 1
-    runs = _runs_below(upto, low)
-    # Filling each run to the brim leaves few of them; the heaviest of what can be halved is
-    # halved until all are used.
-    while len(runs) < min(most, len(weights)):
-        at = max(
-            (i for i, (first, stop) in enumerate(runs) if stop - first > 1),
-            key=lambda i: (upto[runs[i][1]] - upto[runs[i][0]], -i),
-        )
-        first, stop = runs[at]
-        middle = _middle(upto, first, stop)
-        runs[at : at + 1] = [(first, middle), (middle, stop)]
-    return runs
-
-
-def _runs_below(upto: Sequence[int], bound: int) -> list[tuple[int, int]]:
-    """Return the runs that come of filling each up to `bound`; `upto[i]` is the weight before
-    task i.
-    """
-    runs: list[tuple[int, int]] = []
-    first, tasks = 0, len(upto) - 1
-    while first < tasks:
-        stop = bisect_right(upto, upto[first] + bound, lo=first + 1) - 1
-        runs.append((first, stop))
-        first = stop
-    return runs
-
-
-def _middle(upto: Sequence[int], first: int, stop: int) -> int:
-    """Return the place strictly inside the run that halves its weight best."""
-    half = (upto[first] + upto[stop]) / 2
-    after = bisect_right(upto, half, lo=first + 1, hi=stop)
-    inside = [i for i in (after - 1, after) if first < i < stop]
-    return min(inside, key=lambda i: (abs(upto[i] - half), i))
+    """Return at most `most` runs of neighbours over all weights, about equally heavy."""
+    stops = list(accumulate(pack_sizes(weights, most)))
+    return list(pairwise([0, *stops]))
 
 
 def _spread(
@@ -164,10 +121,10 @@ def _spread(
 def _stand_ins(
     chosen: Worker, workers: Sequence[Worker], key: str, count: int
 ) -> tuple[Worker, ...]:
-    return tuple(w for w in _rank(workers, key) if w != chosen)[:count]
+    return tuple(w for w in rank(workers, key) if w != chosen)[:count]
 
 
-def _rank(workers: Sequence[Worker], key: str) -> list[Worker]:
+def rank(workers: Sequence[Worker], key: str) -> list[Worker]:
     """Return the workers in the order in which they are preferred for `key` (rendezvous
     hashing).
     """

@@ -1,0 +1,69 @@
+"""What a coordinator can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from floeberg.process.config import option
+from floeberg.process.service import ServiceConfig
+
+RedeemAt = Literal["workers", "coordinator", "both"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinatorConfig(ServiceConfig):
+    """The configuration of one coordinator process."""
+
+    port: int = option(8815, "The port to listen on for Flight; 0 takes a free one.", minimum=0)
+    warehouse: str | None = option(
+        None,
+        "A directory of tables to serve, here or in an object store, as the catalog `warehouse`:"
+        " `DIR/db/orders` is `db.orders`.",
+    )
+    catalog: tuple[str, ...] = option(
+        (),
+        "A catalog to serve, as `NAME=KIND:URI[?key=value&…]`. Repeat the flag for several.",
+    )
+    catalogs: Mapping[str, object] = option(
+        {}, "Catalogs to serve, a table each: `[catalogs.NAME]` with `kind`, `uri` and properties."
+    )
+    default_catalog: str | None = option(
+        None,
+        "The catalog of table names that name none; else the warehouse, the first flag, or the"
+        " first of the file.",
+    )
+    rebase: Mapping[str, str] = option(
+        {},
+        "Location prefixes to replace before a file is opened, as `OLD=NEW`, for tables that were"
+        " copied from where their metadata says they are.",
+    )
+    lease_seconds: float = option(
+        10.0,
+        "How long a worker that says nothing stays in new endpoints. Workers renew three times as"
+        " often.",
+        minimum=0.1,
+    )
+    ticket_seconds: float = option(
+        3600.0, "How long a ticket can be redeemed after it was handed out.", minimum=1
+    )
+    redeem_at: RedeemAt = option(
+        "workers",
+        "Where endpoints send clients: to the `workers`; to the `coordinator`, which relays a"
+        " worker's stream, for clients that can't reach workers; or to `both`, the coordinator"
+        " last (needs clients that know `arrow-flight-reuse-connection`).",
+    )
+    fallbacks: int = option(
+        2, "How many other workers an endpoint names after its first choice.", minimum=0
+    )
+    max_endpoints_per_worker: int = option(
+        4,
+        "How finely a scan may be cut. Some clients open every endpoint at once.",
+        minimum=1,
+    )
+    batch_bytes: int = option(
+        2 << 20,
+        "About how large a batch is on the wire. Some clients refuse messages above 4 MiB.",
+        minimum=1024,
+    )

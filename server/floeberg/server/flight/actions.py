@@ -1,0 +1,176 @@
+"""The coordinator's actions: from a name and a body to results, all bytes.
+
+Knows nothing of Flight.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+
+from floeberg.process.version import floeberg_version
+from floeberg.protocol.actions import (
+    COUNT,
+    DESCRIBE,
+    DESCRIPTIONS,
+    FILES,
+    PLAN,
+    SNAPSHOTS,
+    STATUS,
+    TABLES,
+    Action,
+    CatalogEntry,
+    CountReply,
+    PlanPage,
+    Status,
+    TablesPage,
+    WorkerEntry,
+    pages,
+)
+from floeberg.protocol.commands import ScanCommand
+from floeberg.protocol.errors import BadCommand
+from floeberg.protocol.registration import LEAVE_WORKER, REGISTER_WORKER, RENEW_WORKER, Lease
+from floeberg.server.catalogs import Catalogs
+from floeberg.server.flight import tables
+from floeberg.server.flight.members import Members
+from floeberg.server.flight.scans import PlannedScan, Scans
+from floeberg.server.planning import rest_json
+
+Handler = Callable[[bytes], Iterable[bytes]]
+
+
+class Actions:
+    """Answers actions by name. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        catalogs: Catalogs,
+        members: Members,
+        scans: Scans,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._catalogs = catalogs
+        self._members = members
+        self._scans = scans
+        self._now_ms = now_ms
+        self._started_ms = now_ms()
+        self._handlers: Mapping[str, Handler] = {
+            TABLES.name: self._tables,
+            DESCRIBE.name: self._describe,
+            SNAPSHOTS.name: self._snapshots,
+            FILES.name: self._files,
+            COUNT.name: self._count,
+            PLAN.name: self._plan,
+            STATUS.name: self._status,
+            REGISTER_WORKER: lambda body: [_json(members.register(body))],
+            RENEW_WORKER: lambda body: [_json(members.renew(body))],
+            LEAVE_WORKER: self._leave,
+        }
+
+    def descriptions(self) -> list[tuple[str, str]]:
+        return list(DESCRIPTIONS)
+
+    def answer(self, name: str, body: bytes) -> Iterable[bytes]:
+        """Return the results of an action; some are made only as they are taken. Raises
+        `BadCommand` for an unknown action, and what the action raises.
+        """
+        handler = self._handlers.get(name)
+        if handler is None:
+            raise BadCommand(f"no action {name!r}; there are {', '.join(self._handlers)}")
+        return handler(body)
+
+    def _tables(self, body: bytes) -> Iterator[bytes]:
+        entries = tables.list_tables(self._catalogs, TABLES.parse_request(body))
+        for page in pages(entries):
+            yield TABLES.encode_reply(TablesPage(tables=page))
+
+    def _describe(self, body: bytes) -> list[bytes]:
+        table = self._catalogs.load(DESCRIBE.parse_request(body).table.parts)
+        return [DESCRIBE.encode_reply(tables.describe(table))]
+
+    def _snapshots(self, body: bytes) -> list[bytes]:
+        table = self._catalogs.load(SNAPSHOTS.parse_request(body).table.parts)
+        return [SNAPSHOTS.encode_reply(tables.snapshots(table.metadata))]
+
+    def _files(self, body: bytes) -> Iterator[bytes]:
+        command = ScanCommand.parse(body)
+        # a split of 0 is a task a file
+        whole = command.model_copy(update={"split_size": 0})
+        yield from self._plan_pages(FILES, self._scans.plan(whole))
+
+    def _plan(self, body: bytes) -> Iterator[bytes]:
+        yield from self._plan_pages(PLAN, self._scans.plan(ScanCommand.parse(body)))
+
+    def _plan_pages(
+        self, action: Action[ScanCommand, PlanPage], planned: PlannedScan
+    ) -> Iterator[bytes]:
+        plan = planned.plan
+        snapshot = plan.scan.snapshot
+        counters = {k: int(v) for k, v in asdict(plan.counters).items()}
+        for tasks in pages(plan.tasks):
+            raw = rest_json(replace(plan, tasks=tasks))
+            page = PlanPage(
+                snapshot_id=snapshot.snapshot_id if snapshot else None,
+                tasks=tuple(raw["file-scan-tasks"]),
+                delete_files=tuple(raw["delete-files"]),
+                counters=counters,
+            )
+            yield action.encode_reply(page)
+            counters = {}  # they are the plan's, not the page's
+
+    def _count(self, body: bytes) -> list[bytes]:
+        command = ScanCommand.parse(body)
+        counted, scan = self._scans.count(command)
+        rows = counted.rows if counted.is_exact else None
+        if rows is not None and command.limit is not None:
+            rows = min(rows, command.limit)
+        if command.limit == 0:
+            rows = 0
+        snapshot_id = scan.snapshot.snapshot_id if scan.snapshot else None
+        return [COUNT.encode_reply(CountReply(count=rows, snapshot_id=snapshot_id))]
+
+    def _status(self, body: bytes) -> list[bytes]:
+        STATUS.parse_request(body)
+        now_ms = self._now_ms()
+        status = Status(
+            coordinator_id=self._members.coordinator_id,
+            version=floeberg_version(),
+            started_ms=self._started_ms,
+            uptime_seconds=(now_ms - self._started_ms) / 1000,
+            workers=tuple(
+                WorkerEntry(
+                    worker_id=m.worker.worker_id,
+                    location=m.worker.location,
+                    state=m.state.value,
+                    version=m.worker.version,
+                    zone=m.worker.zone,
+                    http_address=m.worker.http_address,
+                    max_streams=m.worker.capacity,
+                    streams=m.streams,
+                    max_bytes=m.worker.max_bytes,
+                    bytes_in_flight=m.bytes_in_flight,
+                    last_seen_ms=now_ms - int(seconds_ago * 1000),
+                )
+                for m, seconds_ago in self._members.all()
+            ),
+            catalogs=tuple(
+                CatalogEntry(
+                    name=name,
+                    kind=self._catalogs.get(name).kind,
+                    is_default=name == self._catalogs.default.name,
+                )
+                for name in self._catalogs.names
+            ),
+            queries=dict(self._scans.outcomes),
+        )
+        return [STATUS.encode_reply(status)]
+
+    def _leave(self, body: bytes) -> list[bytes]:
+        self._members.leave(body)
+        return []
+
+
+def _json(lease: Lease) -> bytes:
+    return lease.model_dump_json().encode()

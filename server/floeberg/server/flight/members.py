@@ -1,0 +1,174 @@
+"""The fleet of a running coordinator: sealed messages in, leases out.
+
+Holds the state machine of `floeberg.server.fleet` under a lock and reads the clock for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from floeberg.protocol.errors import Denied
+from floeberg.protocol.registration import (
+    Lease,
+    LeaveWorker,
+    Message,
+    RegisterWorker,
+    RenewWorker,
+    ReplayGuard,
+    open_registration,
+)
+from floeberg.protocol.sealing import Keyring
+from floeberg.server.fleet import (
+    AskToJoin,
+    Change,
+    Drain,
+    Fleet,
+    FleetEvent,
+    Grant,
+    Instruction,
+    Join,
+    Leave,
+    Member,
+    Renew,
+    Tell,
+    Tick,
+    Worker,
+    WorkerState,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Members:
+    """The workers of this coordinator. Safe to use from several threads.
+
+    `tls_only` refuses workers that would have clients send their tokens in clear text.
+    """
+
+    def __init__(
+        self,
+        keyring: Keyring,
+        lease_seconds: float,
+        registry: CollectorRegistry,
+        *,
+        tls_only: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.coordinator_id = f"c-{secrets.token_hex(6)}"
+        self._keyring = keyring
+        self._lease_seconds = lease_seconds
+        self._tls_only = tls_only
+        self._clock = clock
+        self._now_ms = now_ms
+        self._guard = ReplayGuard()
+        self._lock = threading.Lock()
+        self._fleet = Fleet(lease_seconds)
+        self._changes = Counter(
+            "floeberg_fleet_changes",
+            "Workers that joined, returned, drained, left, expired or were replaced.",
+            ["change"],
+            registry=registry,
+        )
+        count = Gauge("floeberg_fleet_workers", "Workers, by state.", ["state"], registry=registry)
+        for state in WorkerState:
+            count.labels(state.value).set_function(partial(self._count, state))
+
+    def register(self, raw: bytes) -> Lease:
+        """Take a worker in. Raises `Unauthenticated` for what the fleet's keys have not sealed, and
+        `Denied` for a clear-text worker where there is TLS.
+        """
+        message = self._open(RegisterWorker, raw)
+        if self._tls_only and not message.location.startswith("grpc+tls://"):
+            raise Denied(
+                f"this coordinator serves TLS, and {message.location} is clear text: clients would"
+                " send their tokens in clear; give the worker 'tls_cert' and 'tls_key'"
+            )
+        worker = Worker(
+            message.worker_id,
+            message.location,
+            message.max_streams,
+            message.max_bytes,
+            message.zone,
+            message.version,
+            message.http_address,
+        )
+        return self._lease(self._handle(lambda at: Join(at, worker)))
+
+    def renew(self, raw: bytes) -> Lease:
+        """Prolong a lease; the answer says so where the worker must register again."""
+        message = self._open(RenewWorker, raw)
+        load = message.load
+        if message.state == "draining":
+            self._handle(lambda at: Drain(at, message.worker_id))
+        return self._lease(
+            self._handle(
+                lambda at: Renew(at, message.worker_id, load.streams, load.bytes_in_flight)
+            )
+        )
+
+    def leave(self, raw: bytes) -> None:
+        """Let a worker go."""
+        message = self._open(LeaveWorker, raw)
+        self._handle(lambda at: Leave(at, message.worker_id))
+
+    def ready(self) -> tuple[Worker, ...]:
+        """Return the workers that may be given tasks now, by worker id."""
+        with self._lock:
+            told = self._fleet.handle(Tick(self._clock()))
+            ready = self._fleet.serving()
+        self._tell(told)
+        return ready
+
+    def all(self) -> tuple[tuple[Member, float], ...]:
+        """Return every member, and how many seconds ago it was heard of."""
+        self.ready()
+        with self._lock:
+            now = self._clock()
+            return tuple((m, now - m.seen_at) for m in self._fleet.members())
+
+    def _open(self, kind: type[Message], raw: bytes) -> Message:
+        return open_registration(kind, raw, self._keyring, self._guard, now_ms=self._now_ms())
+
+    def _handle(self, event: Callable[[float], FleetEvent]) -> list[Instruction]:
+        with self._lock:
+            out = self._fleet.handle(event(self._clock()))
+        self._tell(out)
+        return out
+
+    def _lease(self, out: list[Instruction]) -> Lease:
+        known = any(isinstance(i, Grant) for i in out)
+        return Lease(
+            coordinator_id=self.coordinator_id, lease_seconds=self._lease_seconds, known=known
+        )
+
+    def _tell(self, out: list[Instruction]) -> None:
+        for instruction in out:
+            match instruction:
+                case Tell(change, worker):
+                    self._changes.labels(change.value).inc()
+                    serious = change in (Change.EXPIRED, Change.REPLACED)
+                    logger.log(
+                        logging.WARNING if serious else logging.INFO,
+                        f"worker {change.value}",
+                        extra={
+                            "worker": worker.worker_id,
+                            "location": worker.location,
+                            "capacity": worker.capacity,
+                            "zone": worker.zone,
+                        },
+                    )
+                case Grant() | AskToJoin():
+                    pass  # they are the answer to the worker
+
+    def _count(self, state: WorkerState) -> int:
+        self.ready()
+        with self._lock:
+            return sum(m.state is state for m in self._fleet.members())

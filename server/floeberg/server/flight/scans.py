@@ -1,0 +1,236 @@
+"""Answer a scan: plan it, place it on the workers, and seal what each endpoint reads.
+
+Knows nothing of Flight.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import assert_never
+
+import pyarrow as pa
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from floeberg.protocol.arrow import arrow_schema
+from floeberg.protocol.bodies import dump_json
+from floeberg.protocol.commands import ScanCommand
+from floeberg.protocol.errors import NoWorkers
+from floeberg.protocol.scans import ResolvedScan, resolve
+from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.storage import StorageFactory
+from floeberg.protocol.tasks import FileScanTask
+from floeberg.protocol.tickets import ReadOptions, ReadPlan, seal_ticket
+from floeberg.server.catalogs import Catalogs, LoadedTable
+from floeberg.server.config import RedeemAt
+from floeberg.server.fleet import Worker, place
+from floeberg.server.flight.members import Members
+from floeberg.server.planning import CountResult, ManifestCache, Plan, count, plan_files
+
+logger = logging.getLogger(__name__)
+
+REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPolicy:
+    """How scans are answered; see the keys of these names in `CoordinatorConfig`."""
+
+    ticket_seconds: float = 3600.0
+    redeem_at: RedeemAt = "workers"
+    fallbacks: int = 2
+    max_endpoints_per_worker: int = 4
+    batch_bytes: int = 2 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A sealed ticket and where to redeem it, in order; no location means where it came from."""
+
+    ticket: bytes
+    locations: tuple[str, ...]
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanAnswer:
+    """What a client needs to read a scan. `total_records` and `total_bytes` are -1 where unknown.
+
+    `app_metadata` is JSON: the table, the snapshot, the number of tasks, what planning pruned.
+    """
+
+    schema: pa.Schema
+    endpoints: tuple[Endpoint, ...]
+    total_records: int
+    total_bytes: int
+    ordered: bool
+    app_metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedScan:
+    table: LoadedTable
+    plan: Plan
+
+
+class Scans:
+    """Plans the scans of a coordinator. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        catalogs: Catalogs,
+        members: Members,
+        keyring: Keyring,
+        policy: ScanPolicy,
+        open_storage: StorageFactory,
+        registry: CollectorRegistry,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._catalogs = catalogs
+        self._members = members
+        self._keyring = keyring
+        self._policy = policy
+        self._open_storage = open_storage
+        self._now_ms = now_ms
+        self._manifests = ManifestCache()
+        self.outcomes: dict[str, int] = {"planned": 0, "failed": 0}
+        self._planned = Counter(
+            "floeberg_scans", "Scans answered, by outcome.", ["outcome"], registry=registry
+        )
+        self._seconds = Histogram(
+            "floeberg_plan_seconds",
+            "How long it took to plan a scan, the catalog included.",
+            buckets=(0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100),
+            registry=registry,
+        )
+        self._tasks = Counter("floeberg_tasks", "Tasks handed out.", registry=registry)
+
+    def schema(self, command: ScanCommand) -> pa.Schema:
+        """Return the schema of a scan's rows; nothing is planned."""
+        return arrow_schema(self._resolve(command)[1].projection)
+
+    def answer(self, command: ScanCommand, principal: str | None = None) -> ScanAnswer:
+        """Plan a scan and return its endpoints. The tickets are `principal`'s, if one is given.
+
+        Two calls give the same tasks in the same endpoints, as long as the table and the workers
+        are the same. Raises `NoWorkers`, and whatever is wrong with the command or the table.
+        """
+        began = time.monotonic()
+        outcome = "failed"
+        try:
+            table, scan = self._resolve(command)
+            workers = self._members.ready()
+            if not workers:
+                raise NoWorkers()
+            plan = plan_files(scan, self._open_storage(table.storage), self._manifests)
+            answer = self._place(PlannedScan(table, plan), workers, principal)
+            outcome = "planned"
+        finally:
+            self.outcomes[outcome] += 1
+            self._planned.labels(outcome).inc()
+            self._seconds.observe(time.monotonic() - began)
+        self._tasks.inc(len(plan.tasks))
+        logger.info(
+            "scan planned",
+            extra={
+                "table": table.name,
+                "principal": principal,
+                "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
+                "tasks": len(plan.tasks),
+                "bytes": plan.total_bytes,
+                "endpoints": len(answer.endpoints),
+                "seconds": round(time.monotonic() - began, 3),
+            },
+        )
+        return answer
+
+    def plan(self, command: ScanCommand) -> PlannedScan:
+        """Return the plan of a scan, for a person or a program to look at."""
+        table, scan = self._resolve(command)
+        return PlannedScan(
+            table, plan_files(scan, self._open_storage(table.storage), self._manifests)
+        )
+
+    def count(self, command: ScanCommand) -> tuple[CountResult, ResolvedScan]:
+        """Return how many rows metadata counts in a scan, its limit not applied."""
+        table, scan = self._resolve(command)
+        return count(scan, self._open_storage(table.storage), self._manifests), scan
+
+    def _resolve(self, command: ScanCommand) -> tuple[LoadedTable, ResolvedScan]:
+        table = self._catalogs.load(command.table.parts)
+        return table, resolve(table.metadata, command.to_request())
+
+    def _place(
+        self, planned: PlannedScan, workers: tuple[Worker, ...], principal: str | None
+    ) -> ScanAnswer:
+        plan, scan = planned.plan, planned.plan.scan
+        request = scan.request
+        placements = place(
+            [task.size_bytes for task in plan.tasks],
+            workers,
+            affinity=[task.data_file.location for task in plan.tasks],
+            endpoints_per_worker=(
+                min(2, self._policy.max_endpoints_per_worker),
+                self._policy.max_endpoints_per_worker,
+            ),
+            fallbacks=self._policy.fallbacks,
+            one_endpoint=request.limit is not None,
+        )
+        expires_at_ms = self._now_ms() + int(self._policy.ticket_seconds * 1000)
+        return ScanAnswer(
+            schema=arrow_schema(scan.projection),
+            endpoints=tuple(
+                Endpoint(
+                    seal_ticket(
+                        self._read_plan(planned, plan.tasks[p.first : p.stop]),
+                        self._keyring,
+                        principal=principal,
+                        expires_at_ms=expires_at_ms,
+                    ),
+                    self._locations(p.workers),
+                    expires_at_ms,
+                )
+                for p in placements
+            ),
+            total_records=-1 if plan.total_records is None else plan.total_records,
+            total_bytes=plan.total_bytes,
+            ordered=request.ordered,
+            app_metadata=dump_json(
+                {
+                    "table": planned.table.name,
+                    "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
+                    "tasks": len(plan.tasks),
+                    "counters": asdict(plan.counters),
+                }
+            ),
+        )
+
+    def _read_plan(self, planned: PlannedScan, tasks: tuple[FileScanTask, ...]) -> ReadPlan:
+        scan = planned.plan.scan
+        return ReadPlan(
+            metadata=scan.metadata.for_reading(scan.snapshot),
+            schema_id=scan.schema.schema_id,
+            projection=scan.projection,
+            tasks=tasks,
+            storage=planned.table.storage,
+            options=ReadOptions(
+                batch_size=None,
+                batch_bytes=self._policy.batch_bytes,
+                limit=scan.request.limit,
+            ),
+        )
+
+    def _locations(self, workers: tuple[Worker, ...]) -> tuple[str, ...]:
+        named = tuple(worker.location for worker in workers)
+        match self._policy.redeem_at:
+            case "workers":
+                return named
+            case "coordinator":
+                return ()
+            case "both":
+                return (*named, REUSE_CONNECTION)
+            case _:
+                assert_never(self._policy.redeem_at)

@@ -1,0 +1,141 @@
+"""The coordinator's Flight service: a thin adapter from pyarrow.flight to what answers.
+
+Handlers decode, call, encode, and turn errors into statuses; nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from floeberg.protocol.actions import TablesRequest
+from floeberg.protocol.bodies import dump_json
+from floeberg.protocol.commands import ScanCommand
+from floeberg.protocol.errors import BadCommand, FloebergError, ServerUnavailable
+from floeberg.protocol.flight_errors import as_flight_errors
+from floeberg.server.catalogs import Catalogs
+from floeberg.server.flight.actions import Actions
+from floeberg.server.flight.descriptors import command_from_bytes, command_from_path
+from floeberg.server.flight.proxy import Proxy
+from floeberg.server.flight.scans import ScanAnswer, Scans
+from floeberg.server.flight.tables import list_tables, name_filter, path_of
+
+T = TypeVar("T")
+
+
+class CoordinatorServer(fl.FlightServerBase):
+    """Answers calls from the moment it is made; `shutdown` ends it."""
+
+    def __init__(
+        self,
+        location: str,
+        catalogs: Catalogs,
+        scans: Scans,
+        actions: Actions,
+        proxy: Proxy,
+        tls: list[tuple[str, str]] | None = None,
+    ) -> None:
+        self._catalogs = catalogs
+        self._scans = scans
+        self._actions = actions
+        self._proxy = proxy
+        self._draining = threading.Event()
+        super().__init__(location, tls_certificates=tls)
+
+    def drain(self) -> None:
+        """Refuse new streams from now on; planning and actions go on until `shutdown`."""
+        self._draining.set()
+
+    # the stubs have text for the criteria's bytes, and a bare schema for GetSchema's result
+    def list_flights(  # type: ignore[override]
+        self, context: fl.ServerCallContext, criteria: bytes
+    ) -> Iterator[fl.FlightInfo]:
+        with as_flight_errors(context):
+            matches = name_filter(criteria)
+            entries = [e for e in list_tables(self._catalogs, TablesRequest()) if matches(e)]
+        return _guarded((self._table_info(path_of(e)) for e in entries), context)
+
+    def get_flight_info(
+        self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
+    ) -> fl.FlightInfo:
+        with as_flight_errors(context):
+            return _flight_info(self._scans.answer(_command(descriptor)), descriptor)
+
+    def get_schema(  # type: ignore[override]
+        self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
+    ) -> fl.SchemaResult:
+        with as_flight_errors(context):
+            return fl.SchemaResult(self._scans.schema(_command(descriptor)))
+
+    def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
+        with as_flight_errors(context):
+            if self._draining.is_set():
+                raise ServerUnavailable("the coordinator is stopping; try again")
+            relay = self._proxy.redeem(ticket.ticket)
+        # the stubs don't know that a batch may come with its app_metadata
+        batches = cast(Iterator[pa.RecordBatch], _guarded(relay.batches, context))
+        return fl.GeneratorStream(relay.schema, batches)
+
+    # the stubs ask for Action and bytes where pyarrow takes tuples and Result
+    def list_actions(  # type: ignore[override]
+        self, context: fl.ServerCallContext
+    ) -> list[tuple[str, str]]:
+        return self._actions.descriptions()
+
+    def do_action(  # type: ignore[override]
+        self, context: fl.ServerCallContext, action: fl.Action
+    ) -> Iterator[fl.Result]:
+        with as_flight_errors(context):
+            results = self._actions.answer(action.type, action.body.to_pybytes())
+        return _guarded((fl.Result(pa.py_buffer(raw)) for raw in results), context)
+
+    def _table_info(self, path: tuple[str, ...]) -> fl.FlightInfo:
+        descriptor = fl.FlightDescriptor.for_path(*path)
+        try:
+            schema, metadata = self._scans.schema(command_from_path(path)), b""
+        except FloebergError as error:
+            # one table that is damaged must not hide the others, nor be missing without a word
+            schema = pa.schema([])
+            metadata = dump_json({"error": {"code": error.code, "message": str(error)}})
+        return fl.FlightInfo(schema, descriptor, [], -1, -1, False, metadata)
+
+
+def _command(descriptor: fl.FlightDescriptor) -> ScanCommand:
+    match descriptor.descriptor_type:
+        case fl.DescriptorType.PATH:
+            return command_from_path(descriptor.path or ())
+        case fl.DescriptorType.CMD:
+            return command_from_bytes(descriptor.command or b"")
+        case _:
+            raise BadCommand("the descriptor is neither a path nor a command")
+
+
+def _flight_info(answer: ScanAnswer, descriptor: fl.FlightDescriptor) -> fl.FlightInfo:
+    endpoints = [
+        fl.FlightEndpoint(
+            e.ticket,
+            list(e.locations),
+            # the stubs know only one unit and no time zone
+            cast(Any, pa.scalar(e.expires_at_ms, pa.timestamp("ms", tz="UTC"))),
+        )
+        for e in answer.endpoints
+    ]
+    return fl.FlightInfo(
+        answer.schema,
+        descriptor,
+        endpoints,
+        answer.total_records,
+        answer.total_bytes,
+        answer.ordered,
+        answer.app_metadata,
+    )
+
+
+def _guarded(items: Iterable[T], context: fl.ServerCallContext) -> Iterator[T]:
+    """Yield `items`, an error among them in the form that keeps its code on the wire."""
+    with as_flight_errors(context):
+        yield from items

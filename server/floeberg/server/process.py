@@ -1,0 +1,149 @@
+"""The coordinator as a process: its parts put together, from the first bind to the last call."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from typing import TextIO
+
+import pyarrow as pa
+
+from floeberg.process.http import HttpService, new_registry
+from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
+from floeberg.process.logs import configure_logging
+from floeberg.process.service import advertised_location, is_wildcard
+from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
+from floeberg.protocol.errors import BadConfig
+from floeberg.protocol.flight_errors import switch_tracebacks_off
+from floeberg.protocol.storage import StorageFactory
+from floeberg.server.catalogs import Catalogs, configure_catalogs
+from floeberg.server.config import CoordinatorConfig
+from floeberg.server.flight.actions import Actions
+from floeberg.server.flight.members import Members
+from floeberg.server.flight.proxy import Proxy
+from floeberg.server.flight.scans import ScanPolicy, Scans
+from floeberg.server.flight.service import CoordinatorServer
+
+logger = logging.getLogger(__name__)
+
+
+class CoordinatorService:
+    """A coordinator that serves from `start` until `stop`, each called once.
+
+    Manifests are read through `storages`.
+    """
+
+    def __init__(
+        self, config: CoordinatorConfig, catalogs: Catalogs, storages: StorageFactory
+    ) -> None:
+        self._config = config
+        self._catalogs = catalogs
+        keyring = config.keyring()
+        registry = new_registry()
+        self.members = Members(keyring, config.lease_seconds, registry, tls_only=config.serves_tls)
+        policy = ScanPolicy(
+            ticket_seconds=config.ticket_seconds,
+            redeem_at=config.redeem_at,
+            fallbacks=config.fallbacks,
+            max_endpoints_per_worker=config.max_endpoints_per_worker,
+            batch_bytes=config.batch_bytes,
+        )
+        self._scans = Scans(catalogs, self.members, keyring, policy, storages, registry)
+        self._actions = Actions(catalogs, self.members, self._scans)
+        self._proxy = Proxy(self.members, keyring, registry, config.trusted_roots())
+        self._http = HttpService(
+            registry, self._readiness, host=config.http_host, port=config.http_port
+        )
+        self._server: CoordinatorServer | None = None
+        self._stopping = False
+        self.location = ""
+
+    def start(self) -> None:
+        """Bind, and answer. Raises `BadConfig` for addresses that can't be used."""
+        config = self._config
+        try:
+            self._server = CoordinatorServer(
+                config.bind_location,
+                self._catalogs,
+                self._scans,
+                self._actions,
+                self._proxy,
+                config.tls_pair(),
+            )
+        except (pa.ArrowException, OSError) as exc:
+            raise BadConfig(f"'port': cannot listen on {config.bind_location}") from exc
+        self.location = advertised_location(
+            config.advertise,
+            # what clients on this machine can dial, where nothing better is known
+            "127.0.0.1" if is_wildcard(config.host) else config.host,
+            self._server.port,
+            tls=config.serves_tls,
+        )
+        self._http.start()
+        logger.info(
+            "coordinator serves",
+            extra={
+                "location": self.location,
+                "http": self._http.uri,
+                "catalogs": list(self._catalogs.names),
+            },
+        )
+
+    def addresses(self) -> dict[str, object]:
+        return {"coordinator": self.location, "http": self._http.uri}
+
+    def stop(self, at_once: threading.Event) -> bool:
+        """Refuse new calls, let the running ones end within `drain_seconds`, then go.
+
+        Returns whether everything has ended; False leaves a thread that waits for a client.
+        """
+        self._stopping = True
+        ended = True
+        if self._server is not None:
+            self._server.drain()
+            # it waits for running calls without a deadline of its own
+            closing = threading.Thread(target=self._server.shutdown, daemon=True)
+            closing.start()
+            ended = wait_until(
+                lambda: not closing.is_alive(),
+                seconds=self._config.drain_seconds,
+                hurry=at_once,
+            )
+        self._proxy.close()
+        self._http.stop()
+        logger.info("coordinator stopped")
+        return ended
+
+    def _readiness(self) -> dict[str, str | None]:
+        # Not whether there are workers: they may reach this coordinator by an address that leads
+        # only to ready ones.
+        return {"draining": "the coordinator is stopping" if self._stopping else None}
+
+
+def run_coordinator(config: CoordinatorConfig, log_stream: TextIO = sys.stderr) -> None:
+    """Run a coordinator in this process until a signal ends it. Call it from the main thread.
+
+    Raises `BadConfig` where it cannot start. Configures logging, signals, and tracebacks for the
+    whole process.
+    """
+    configure_logging(config.log_level, config.log_format, log_stream)
+    switch_tracebacks_off()
+    stop = Stop()
+    stop.on_signals()
+    if config.stop_with_stdin:
+        stop.on_end_of(sys.stdin.fileno())
+    storages = StorageCache(lambda config: LoggedStorage(open_storage(config)))
+    catalogs = configure_catalogs(
+        warehouse=config.warehouse,
+        flags=config.catalog,
+        table=config.catalogs,
+        rebase=config.rebase,
+        default=config.default_catalog,
+        storage_factory=storages,
+    )
+    coordinator = CoordinatorService(config, catalogs, storages)
+    coordinator.start()
+    write_ready_file(config.ready_file, coordinator.addresses())
+    stop.wait()
+    end_process(clean=coordinator.stop(stop.at_once))

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from floeberg.protocol.errors import Denied, Unauthenticated
+from floeberg.protocol.registration import (
+    LeaveWorker,
+    RegisterWorker,
+    RenewWorker,
+    WorkerLoad,
+    seal_registration,
+)
+from floeberg.protocol.sealing import Keyring
+from floeberg.server.flight.members import Members
+
+KEYS = Keyring.generate()
+NOW_MS = 1_700_000_000_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def members(clock: Clock, registry: CollectorRegistry) -> Members:
+    return Members(KEYS, 10.0, registry, clock=clock, now_ms=lambda: NOW_MS)
+
+
+def sealed(message: RegisterWorker | RenewWorker | LeaveWorker, keys: Keyring = KEYS) -> bytes:
+    return seal_registration(message, keys, now_ms=NOW_MS)
+
+
+def introduction(name: str = "w1", location: str | None = None) -> RegisterWorker:
+    return RegisterWorker(
+        worker_id=name,
+        location=location or f"grpc+tcp://{name}:8816",
+        max_streams=8,
+        max_bytes=1000,
+        version="1",
+        zone="z1",
+    )
+
+
+def test_a_worker_registers_renews_and_leaves(members: Members) -> None:
+    lease = members.register(sealed(introduction()))
+    assert (lease.known, lease.lease_seconds) == (True, 10.0)
+    assert [w.worker_id for w in members.ready()] == ["w1"]
+
+    load = WorkerLoad(streams=3, bytes_in_flight=50)
+    again = members.renew(sealed(RenewWorker(worker_id="w1", load=load)))
+    ((member, seconds_ago),) = members.all()
+    assert again == lease
+    assert (member.streams, member.bytes_in_flight, seconds_ago) == (3, 50, 0.0)
+
+    members.leave(sealed(LeaveWorker(worker_id="w1")))
+    assert members.ready() == ()
+
+
+def test_a_worker_that_says_nothing_is_gone_after_its_lease(
+    members: Members, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    members.register(sealed(introduction("w1")))
+    clock.seconds += 6
+    members.register(sealed(introduction("w2")))
+    clock.seconds += 4
+
+    assert [w.worker_id for w in members.ready()] == ["w2"]
+    (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert (record.getMessage(), record.__dict__["worker"]) == ("worker expired", "w1")
+
+
+def test_a_worker_that_is_not_known_is_told_to_register(members: Members) -> None:
+    assert not members.renew(sealed(RenewWorker(worker_id="w1"))).known
+
+
+def test_a_draining_worker_gets_no_tasks_but_keeps_its_lease(members: Members) -> None:
+    members.register(sealed(introduction()))
+
+    lease = members.renew(sealed(RenewWorker(worker_id="w1", state="draining")))
+
+    assert lease.known
+    assert members.ready() == ()
+    assert len(members.all()) == 1
+
+
+def test_strangers_and_repeated_messages_are_refused(members: Members) -> None:
+    mine = sealed(introduction())
+    members.register(mine)
+
+    with pytest.raises(Unauthenticated, match="only once"):
+        members.register(mine)
+    with pytest.raises(Unauthenticated, match="same keyring"):
+        members.register(sealed(introduction("w2"), Keyring.generate()))
+    with pytest.raises(Unauthenticated):
+        members.leave(sealed(RenewWorker(worker_id="w1")))
+    assert [w.worker_id for w in members.ready()] == ["w1"]
+
+
+def test_a_clear_text_worker_has_no_place_next_to_tls(registry: CollectorRegistry) -> None:
+    members = Members(KEYS, 10.0, registry, tls_only=True, now_ms=lambda: NOW_MS)
+
+    with pytest.raises(Denied, match="clear text"):
+        members.register(sealed(introduction()))
+    members.register(sealed(introduction("w2", "grpc+tls://w2:8816")))
+
+    assert [w.worker_id for w in members.ready()] == ["w2"]
+
+
+def test_workers_and_changes_are_counted(
+    members: Members, clock: Clock, registry: CollectorRegistry
+) -> None:
+    members.register(sealed(introduction("w1")))
+    members.register(sealed(introduction("w2")))
+    members.renew(sealed(RenewWorker(worker_id="w2", state="draining")))
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(name, labels)
+
+    assert value("floeberg_fleet_workers", state="ready") == 1
+    assert value("floeberg_fleet_workers", state="draining") == 1
+    assert value("floeberg_fleet_changes_total", change="joined") == 2
+    clock.seconds += 11
+    assert value("floeberg_fleet_workers", state="ready") == 0
+    assert value("floeberg_fleet_changes_total", change="expired") == 2
