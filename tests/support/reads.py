@@ -1,4 +1,6 @@
-"""Read written tables as a worker does: planned, then task by task; and storage that counts requests."""
+"""Read written tables as a worker does: planned, then task by task; and storage that counts
+requests.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ def plan_of(
     change: Callable[[FileScanTask], Sequence[FileScanTask]] | None = None,
     **request: Any,
 ) -> ReadPlan:
-    """Return the plan of a scan. `filter` is in the JSON form, `request` is ScanRequest's; `change` may
-    replace each task by others."""
+    """Return the plan of a scan. `filter` is in the JSON form, `request` is ScanRequest's;
+    `change` may replace each task by others.
+    """
     path = table.metadata_path
     metadata = TableMetadata.parse(path.read_bytes(), str(path))
     expression = TRUE if filter is None else expression_from_json(filter)
