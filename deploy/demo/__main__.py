@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -28,6 +29,8 @@ def main() -> int:
     console = Console(highlight=False)
     errors = Console(stderr=True, highlight=False)
     directory: Path = arguments.directory.absolute()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     service = None
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -35,7 +38,8 @@ def main() -> int:
         warehouse = prepare_lake(console, directory)
         with Service(warehouse, WORKERS, directory, arguments.port) as service:
             started = time.perf_counter()
-            addresses = service.addresses()
+            with console.status("floeberg up is starting"):
+                addresses = service.addresses()
             seconds = time.perf_counter() - started
             console.print(
                 f"[bold]floeberg up[/] runs a coordinator and {len(addresses.workers)} workers"
@@ -51,13 +55,16 @@ def main() -> int:
         console.print("\n[dim]Stopped.[/]")
         return 0 if arguments.keep else 130
     except (DemoFailed, ServiceFailed) as exc:
-        errors.print(f"[bold red]The demo failed:[/] {escape(str(exc))}")
+        _fail(errors, str(exc))
         return 1
     except (pa.ArrowException, flight.FlightError) as exc:
-        log = service.log_tail() if service else ""
-        errors.print(f"[bold red]The demo failed:[/] {escape(str(exc))}\n{escape(log)}")
+        _fail(errors, f"{exc}\n{service.log_tail() if service else ''}")
         return 1
     return 0
+
+
+def _fail(errors: Console, message: str) -> None:
+    errors.print(f"\n[bold red]The demo failed:[/] {escape(message)}", soft_wrap=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -98,28 +105,26 @@ def prepare_lake(console: Console, directory: Path) -> Path:
 
 def show_addresses(console: Console, addresses: Addresses, warehouse: Path, *, keep: bool) -> None:
     """Say what to try next: against what runs on, or against one that the reader starts."""
-    server = addresses.coordinator if keep else "grpc://127.0.0.1:8815"
-    lines = []
     if keep:
-        lines += [
-            f"coordinator  [cyan]{addresses.coordinator}[/]",
-            f"health       [cyan]{addresses.http}/healthz[/]",
-            f"metrics      [cyan]{addresses.http}/metrics[/]",
+        lines = [
+            f"health    [cyan]{addresses.http}/healthz[/]",
+            f"metrics   [cyan]{addresses.http}/metrics[/]",
             "",
+            f"[cyan]export FLOEBERG_SERVER={addresses.coordinator}[/]",
         ]
     else:
-        lines += [
-            "[cyan]make demo KEEP=1[/] leaves it running. Or start it yourself:",
-            f"[cyan].venv/bin/floeberg up --warehouse {os.path.relpath(warehouse)} --workers 2[/]",
+        lines = [
+            "[cyan]make demo KEEP=1[/] leaves it running. Or start it in another terminal:",
             "",
+            f"[cyan].venv/bin/floeberg up --warehouse {os.path.relpath(warehouse)}[/]",
         ]
     lines += [
-        f"[cyan].venv/bin/floeberg tables --server {server}[/]",
-        f"[cyan].venv/bin/floeberg describe nyc.trips --server {server}[/]",
-        f"[cyan].venv/bin/floeberg scan shop.orders --limit 5 --format json --server {server}[/]",
+        "[cyan].venv/bin/floeberg tables[/]",
+        "[cyan].venv/bin/floeberg describe nyc.trips[/]",
+        "[cyan].venv/bin/floeberg scan shop.orders --limit 5 --format json[/]",
     ]
     if keep:
-        lines += ["", "It runs until Ctrl-C."]
+        lines += ["", "Ctrl-C stops it."]
     console.print()
     console.print(Panel("\n".join(lines), title="Try next", title_align="left", padding=(1, 2)))
 

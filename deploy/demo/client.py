@@ -53,11 +53,16 @@ def command(scan: Mapping[str, Any]) -> flight.FlightDescriptor:
     return flight.FlightDescriptor.for_command(json.dumps(scan).encode())
 
 
+def plan(address: str, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
+    """Return the coordinator's plan: the schema, the endpoints, and the number of rows if known."""
+    with flight.connect(address) as client:
+        return client.get_flight_info(descriptor)
+
+
 def read(address: str, descriptor: flight.FlightDescriptor) -> Answer:
     """Return a scan's rows in the order of its endpoints, which are read in parallel."""
     started = time.perf_counter()
-    with flight.connect(address) as client:
-        info = client.get_flight_info(descriptor)
+    info = plan(address, descriptor)
     planned = time.perf_counter()
     with ThreadPoolExecutor(max_workers=max(len(info.endpoints), 1)) as pool:
         read = list(pool.map(_read_endpoint, info.endpoints))

@@ -155,7 +155,8 @@ def _trips(number: int, rng: np.random.Generator) -> pa.Table:
     month = np.datetime64(f"{FIRST_YEAR}-01", "M") + number
     start, end = (m.astype("datetime64[us]") for m in (month, month + 1))
     rows = TRIPS_A_MONTH
-    pickup = start + np.sort(rng.integers(0, (end - start).astype(np.int64), rows))
+    seconds = (end - start).astype("timedelta64[s]").astype(np.int64)
+    pickup = start + np.sort(rng.integers(0, seconds, rows)) * 1_000_000
     distance = np.round(rng.gamma(1.6, 2.4, rows) + 0.3, 2)
     minutes = distance * rng.uniform(2.0, 5.5, rows) + 2
     fares = (300 + distance * 175 + minutes * 50).astype(np.int64)
