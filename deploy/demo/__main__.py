@@ -5,23 +5,26 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deploy.demo import lake
-from deploy.demo.service import Addresses, Service, ServiceFailed
-from deploy.demo.tour import DemoFailed, Tour
 from pyarrow import flight
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from deploy.demo import lake
+from deploy.demo.service import Addresses, Service, ServiceFailed
+from deploy.demo.tour import DemoFailed, Tour
+
 CHECKOUT = Path(__file__).parents[2]
 WORKERS = 2
+USUAL_PORT = 8815
 
 
 def main() -> int:
@@ -36,7 +39,7 @@ def main() -> int:
         directory.mkdir(parents=True, exist_ok=True)
         console.print()
         warehouse = prepare_lake(console, directory)
-        with Service(warehouse, WORKERS, directory, arguments.port) as service:
+        with Service(warehouse, WORKERS, directory, _port(arguments.keep)) as service:
             started = time.perf_counter()
             with console.status("floeberg up is starting"):
                 addresses = service.addresses()
@@ -73,10 +76,20 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--directory", type=Path, default=CHECKOUT / ".demo", help="where the lake and the log go"
     )
-    parser.add_argument(
-        "--port", type=int, default=0, help="the coordinator's port; 0 picks a free one"
-    )
     return parser.parse_args()
+
+
+def _port(keep: bool) -> int:
+    """Return the port that clients expect, if the server is to stay and it is free; else 0."""
+    if keep:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", USUAL_PORT))
+            except OSError:
+                return 0
+        return USUAL_PORT
+    return 0
 
 
 def prepare_lake(console: Console, directory: Path) -> Path:
@@ -107,11 +120,13 @@ def show_addresses(console: Console, addresses: Addresses, warehouse: Path, *, k
     """Say what to try next: against what runs on, or against one that the reader starts."""
     if keep:
         lines = [
-            f"health    [cyan]{addresses.http}/healthz[/]",
-            f"metrics   [cyan]{addresses.http}/metrics[/]",
+            f"coordinator  [cyan]{addresses.coordinator}[/]",
+            f"health       [cyan]{addresses.http}/healthz[/]",
+            f"metrics      [cyan]{addresses.http}/metrics[/]",
             "",
-            f"[cyan]export FLOEBERG_SERVER={addresses.coordinator}[/]",
         ]
+        if not addresses.coordinator.endswith(f":{USUAL_PORT}"):
+            lines.append(f"[cyan]export FLOEBERG_SERVER={addresses.coordinator}[/]")
     else:
         lines = [
             "[cyan]make demo KEEP=1[/] leaves it running. Or start it in another terminal:",

@@ -46,7 +46,7 @@ FIRST_YEAR = 2023
 MONTHS = 24
 TRIPS_A_MONTH = 83_334
 TRIPS_TAG = "first-year"
-TRIPS_BRANCH = "corrected"
+TRIPS_BRANCH = "audit"
 
 ORDERS_A_BATCH = 60_000
 ORDERS_TAG = "before-deletes"
@@ -125,16 +125,16 @@ def _money(cents: npt.NDArray[np.int64]) -> pa.Array[Any]:
 def _write_trips(catalog: SqlCatalog, warehouse: Path) -> Iterator[Progress]:
     columns = _fields(
         ("trip_id", LongType()),
-        ("pickup_at", TimestampType()),
-        ("dropoff_at", TimestampType()),
+        ("picked_up_at", TimestampType()),
+        ("dropped_off_at", TimestampType()),
         ("passengers", IntegerType()),
-        ("distance_km", DoubleType()),
+        ("distance", DoubleType()),
         ("zone", IntegerType()),
         ("pay_type", StringType()),
         ("fare", DecimalType(9, 2)),
         ("tip", DecimalType(9, 2)),
     )
-    by_month = PartitionSpec(PartitionField(2, 1000, MonthTransform(), "pickup_month"))
+    by_month = PartitionSpec(PartitionField(2, 1000, MonthTransform(), "picked_up_month"))
     catalog.create_namespace("nyc")
     location = f"file://{warehouse.absolute()}/nyc/trips"
     table = catalog.create_table("nyc.trips", columns, location, by_month)
@@ -165,10 +165,10 @@ def _trips(number: int, rng: np.random.Generator) -> pa.Table:
     is_evolved = number >= 12
     columns: dict[str, Any] = {
         "trip_id": np.arange(number * rows, (number + 1) * rows),
-        "pickup_at": pickup,
-        "dropoff_at": pickup + (minutes * 60e6).astype("timedelta64[us]"),
+        "picked_up_at": pickup,
+        "dropped_off_at": pickup + (minutes * 60e6).astype("timedelta64[us]"),
         "passengers": rng.integers(1, 7, rows).astype(np.int64 if is_evolved else np.int32),
-        "distance_km": distance,
+        "distance": distance,
         "zone": rng.integers(1, 266, rows).astype(np.int32),
         "payment" if is_evolved else "pay_type": payments[
             rng.choice(4, rows, p=[0.62, 0.24, 0.11, 0.03])
@@ -195,7 +195,7 @@ def _correct_trips(table: Table, last_month: pa.Table) -> None:
     without_tips = _money(np.zeros(len(last_month), np.int64))
     corrected = last_month.set_column(last_month.column_names.index("tip"), "tip", without_tips)
     month = np.datetime64(f"{FIRST_YEAR}-01", "M") + MONTHS - 1
-    table.overwrite(corrected, f"pickup_at >= '{month}-01T00:00:00'", branch=TRIPS_BRANCH)
+    table.overwrite(corrected, f"picked_up_at >= '{month}-01T00:00:00'", branch=TRIPS_BRANCH)
 
 
 def _head(table: Table) -> int:

@@ -42,7 +42,7 @@ class Service:
     its standard input is a pipe that ends with us.
     """
 
-    def __init__(self, warehouse: Path, workers: int, directory: Path, port: int = 0) -> None:
+    def __init__(self, warehouse: Path, workers: int, directory: Path, port: int) -> None:
         self._ready_file = directory / "floeberg.ready.json"
         self._log = directory / "floeberg.log"
         self._command = [

@@ -11,13 +11,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute
-from deploy.demo import client, lake
-from deploy.demo.service import Addresses
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from deploy.demo import client, lake
+from deploy.demo.service import Addresses
 
 pc: Any = pyarrow.compute  # the stubs lack overloads for what is used here
 
@@ -65,15 +66,15 @@ class Tour:
         self._heading("A filter and four columns", "get_flight_info(command), do_get(ticket)")
         scan = {
             "table": "nyc.trips",
-            "filter": "pickup_at >= '2024-05-01T00:00:00' AND distance_km > 22",
-            "select": ["pickup_at", "zone", "distance_km", "fare"],
+            "filter": "picked_up_at >= '2024-05-01T00:00:00' AND distance > 22",
+            "select": ["picked_up_at", "zone", "distance", "fare"],
         }
         for key, value in scan.items():
             shown = ", ".join(value) if isinstance(value, list) else str(value)
             self._console.print(Text(f"  {key:<7} {shown}", "cyan"))
         self._console.print()
         answer = self._scan(scan)
-        self._indented(_rows(answer.rows.sort_by([("distance_km", "descending")]), 4))
+        self._indented(_rows(answer.rows.sort_by([("distance", "descending")]), 4))
         self._served(answer)
 
     def whole_table(self) -> None:
@@ -126,7 +127,7 @@ class Tour:
             tips = self._scan(
                 {
                     "table": "nyc.trips",
-                    "filter": "pickup_at >= '2024-12-01T00:00:00'",
+                    "filter": "picked_up_at >= '2024-12-01T00:00:00'",
                     "select": ["tip"],
                     "ref": branch,
                 }
@@ -139,7 +140,7 @@ class Tour:
         self._floeberg("count", "shop.orders", "--filter", "region = 'eu' AND amount > 450")
         self._floeberg(
             *("scan", "nyc.trips", "--filter", "zone = 42 AND tip > 20", "--limit", "3"),
-            *("--select", "pickup_at,distance_km,fare,tip"),
+            *("--select", "picked_up_at,distance,fare,tip"),
         )
 
     # --- details ----------------------------------------------------------------------------------
