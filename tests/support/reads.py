@@ -1,12 +1,11 @@
-"""Read written tables as a worker does: planned, then task by task; and storage that counts
-requests.
-"""
+"""Read written tables as a worker does, task by task; and storage that counts requests."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -32,8 +31,10 @@ def plan_of(
     change: Callable[[FileScanTask], Sequence[FileScanTask]] | None = None,
     **request: Any,
 ) -> ReadPlan:
-    """Return the plan of a scan. `filter` is in the JSON form, `request` is ScanRequest's;
-    `change` may replace each task by others.
+    """Return the plan of a scan.
+
+    `filter` is in the JSON form, `request` is ScanRequest's; `change` may replace each task by
+    others.
     """
     path = table.metadata_path
     metadata = TableMetadata.parse(path.read_bytes(), str(path))
@@ -78,8 +79,7 @@ def cut_at(*offsets: int) -> Callable[[FileScanTask], list[FileScanTask]]:
         size = task.data_file.size_bytes
         borders = sorted({0, size, *(offset for offset in offsets if 0 < offset < size)})
         return [
-            replace(task, start=start, length=stop - start)
-            for start, stop in zip(borders, borders[1:], strict=False)
+            replace(task, start=start, length=stop - start) for start, stop in pairwise(borders)
         ]
 
     return cut

@@ -28,7 +28,7 @@ def open_rows(
     """Open the rows of `file`; the caller closes them.
 
     Raises `corrupt` when the file cannot be decoded, `MissingFile` when it is gone, and
-    `Unsupported` for encrypted files and formats that are not read.
+    `Unsupported` for encrypted files.
     """
     if file.key_metadata is not None:
         raise Unsupported(
