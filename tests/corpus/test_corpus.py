@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from floeberg.client import Lake
 from floeberg.embedded import TableScan, open_table
 from floeberg.protocol.errors import FloebergError
 from tests.corpus.cases import Case
@@ -47,6 +48,24 @@ def scan_of(case: Case) -> TableScan:
 
 def test_in_process(case: Case) -> None:
     check(case, lambda: scan_of(case).to_table())
+
+
+def test_over_flight(case: Case, lake: Lake) -> None:
+    """The same rows come from two workers, with every file split as finely as it can be."""
+
+    def read() -> pa.Table:
+        scan = lake.table([case.id]).scan(
+            filter=case.filter,
+            select=case.select,
+            snapshot_id=case.snapshot_id,
+            ref=case.ref,
+            as_of=case.as_of_ms,
+            case_sensitive=case.case_sensitive,
+            split_size=case.split_size or 1,
+        )
+        return scan.to_arrow()
+
+    check(case, read)
 
 
 def test_count(case: Case) -> None:

@@ -62,11 +62,17 @@ class Gate:
 
 
 class LocalFleet:
-    """A coordinator over a warehouse, and the workers that were asked for. `close` it."""
+    """A coordinator over catalogs, or over a warehouse's directory, and the workers that were asked
+    for. `close` it.
+    """
 
-    def __init__(self, warehouse: Path, **flags: object) -> None:
+    def __init__(self, served: Catalogs | Path, **flags: object) -> None:
         self.keys = Keyring.generate()
-        self.warehouse = warehouse
+        self.catalogs = (
+            Catalogs([WarehouseCatalog("warehouse", str(served))])
+            if isinstance(served, Path)
+            else served
+        )
         self.flags: dict[str, object] = {
             "key": self.keys.to_text(),
             "port": 0,
@@ -79,7 +85,7 @@ class LocalFleet:
     def _start_coordinator(self) -> CoordinatorService:
         coordinator = CoordinatorService(
             load_config(CoordinatorConfig, flags=self.flags),
-            Catalogs([WarehouseCatalog("warehouse", str(self.warehouse))]),
+            self.catalogs,
             StorageCache(lambda config: LoggedStorage(open_storage(config))),
         )
         coordinator.start()
@@ -117,8 +123,8 @@ class LocalFleet:
 
 
 @contextmanager
-def local_fleet(warehouse: Path, workers: int = 2, **flags: object) -> Iterator[LocalFleet]:
-    fleet = LocalFleet(warehouse, **flags)
+def local_fleet(served: Catalogs | Path, workers: int = 2, **flags: object) -> Iterator[LocalFleet]:
+    fleet = LocalFleet(served, **flags)
     try:
         for _ in range(workers):
             fleet.add_worker()

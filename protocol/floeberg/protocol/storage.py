@@ -6,7 +6,7 @@ implementations over real file systems come with the process (`floeberg.process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -63,3 +63,12 @@ class StorageConfig:
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     rebase: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def store(self) -> Hashable:
+        """Return what decides which bytes a location means: where it is rebased to, and the store.
+
+        Credentials are left out: they change with every plan, and open the same objects.
+        """
+        endpoints = {k: v for k, v in self.properties.items() if k.endswith("endpoint")}
+        return (tuple(sorted(self.rebase.items())), tuple(sorted(endpoints.items())))

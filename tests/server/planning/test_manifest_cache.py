@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from floeberg.protocol.files import DataFile, FileFormat, ManifestFile, Metrics
 from floeberg.protocol.manifests import EntryStatus, ManifestEntry
+from floeberg.protocol.storage import StorageConfig
 from floeberg.server.planning.manifest_cache import ListKey, ManifestCache, ManifestKey
 
 
@@ -27,6 +28,17 @@ def test_what_was_kept_is_found_again():
     assert cache.manifest_list(ListKey("uuid", "l")) == (ManifestFile("m", 1, 0),)
     assert cache.entries(key(2)) is None
     assert (cache.hits, cache.misses) == (2, 1)
+
+
+def test_copies_of_a_table_in_two_stores_are_kept_apart():
+    cache = ManifestCache()
+    here = StorageConfig(rebase={"s3://b": "/data/here"}).store
+    there = StorageConfig(rebase={"s3://b": "/data/there"}).store
+
+    cache.within(here).keep_entries(key(1), entries(2))
+
+    assert cache.within(here).entries(key(1)) == entries(2)
+    assert cache.within(there).entries(key(1)) is None
 
 
 def test_what_entries_inherit_keeps_them_apart():

@@ -125,7 +125,7 @@ class Scans:
             workers = self._members.ready()
             if not workers:
                 raise NoWorkers()
-            plan = plan_files(scan, self._open_storage(table.storage), self._manifests)
+            plan = plan_files(scan, self._open_storage(table.storage), self._cache(table))
             answer = self._place(PlannedScan(table, plan), workers, principal)
             outcome = "planned"
         finally:
@@ -151,13 +151,16 @@ class Scans:
         """Return the plan of a scan, for a person or a program to look at."""
         table, scan = self._resolve(command)
         return PlannedScan(
-            table, plan_files(scan, self._open_storage(table.storage), self._manifests)
+            table, plan_files(scan, self._open_storage(table.storage), self._cache(table))
         )
 
     def count(self, command: ScanCommand) -> tuple[CountResult, ResolvedScan]:
         """Return how many rows metadata counts in a scan, its limit not applied."""
         table, scan = self._resolve(command)
-        return count(scan, self._open_storage(table.storage), self._manifests), scan
+        return count(scan, self._open_storage(table.storage), self._cache(table)), scan
+
+    def _cache(self, table: LoadedTable) -> ManifestCache:
+        return self._manifests.within(table.storage.store)
 
     def _resolve(self, command: ScanCommand) -> tuple[LoadedTable, ResolvedScan]:
         table = self._catalogs.load(command.table.parts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
+from copy import copy
 from typing import Generic, NamedTuple, TypeVar
 
 from floeberg.protocol.files import ManifestFile
@@ -33,7 +34,7 @@ class ListKey(NamedTuple):
 class ManifestKey(NamedTuple):
     """A manifest and what its entries inherit, which another snapshot may state differently.
 
-    The table's UUID keeps apart tables of different stores whose locations are spelled the same.
+    The table's UUID keeps apart tables that were made one after the other at the same location.
     """
 
     table_uuid: str | None
@@ -51,22 +52,35 @@ class ManifestCache:
     """
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
-        self._lists: _Lru[ListKey, tuple[ManifestFile, ...]] = _Lru(max_bytes // 8)
-        self._manifests: _Lru[ManifestKey, tuple[ManifestEntry, ...]] = _Lru(
+        self._store: Hashable = None
+        self._lists: _Lru[tuple[Hashable, ListKey], tuple[ManifestFile, ...]] = _Lru(max_bytes // 8)
+        self._manifests: _Lru[tuple[Hashable, ManifestKey], tuple[ManifestEntry, ...]] = _Lru(
             max_bytes - max_bytes // 8
         )
 
+    def within(self, store: Hashable) -> ManifestCache:
+        """Return the same cache as it is seen by tables of one store (`StorageConfig.store`).
+
+        Whoever plans tables of several stores needs it: copies of a table in two of them spell
+        their locations alike.
+        """
+        view = copy(self)
+        view._store = store
+        return view
+
     def manifest_list(self, key: ListKey) -> tuple[ManifestFile, ...] | None:
-        return self._lists.get(key)
+        return self._lists.get((self._store, key))
 
     def keep_manifest_list(self, key: ListKey, manifests: tuple[ManifestFile, ...]) -> None:
-        self._lists.put(key, manifests, _MANIFEST_FILE_BYTES * (1 + len(manifests)))
+        size_bytes = _MANIFEST_FILE_BYTES * (1 + len(manifests))
+        self._lists.put((self._store, key), manifests, size_bytes)
 
     def entries(self, key: ManifestKey) -> tuple[ManifestEntry, ...] | None:
-        return self._manifests.get(key)
+        return self._manifests.get((self._store, key))
 
     def keep_entries(self, key: ManifestKey, entries: tuple[ManifestEntry, ...]) -> None:
-        self._manifests.put(key, entries, sum(map(_entry_bytes, entries), _ENTRY_BYTES))
+        size_bytes = sum(map(_entry_bytes, entries), _ENTRY_BYTES)
+        self._manifests.put((self._store, key), entries, size_bytes)
 
     @property
     def size_bytes(self) -> int:

@@ -6,13 +6,13 @@ after.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from floeberg.protocol.plans import START, ReadPlan, ResumePlace
-from floeberg.protocol.storage import Storage, StorageConfig
+from floeberg.protocol.storage import Storage
 from floeberg.worker.deletes.cache import DeleteCache
 from floeberg.worker.deletes.loading import DeleteLoader
 from floeberg.worker.reading.output import KeptRows
@@ -68,7 +68,7 @@ def _task_reader(plan: ReadPlan, storage: Storage, deletes: DeleteCache) -> Task
     schema = plan.metadata.schema_by_id(plan.schema_id)
     loader = DeleteLoader(
         storage,
-        _storage_id(plan.storage),
+        plan.storage.store,
         plan.metadata,
         schema,
         deletes,
@@ -83,15 +83,6 @@ def _task_reader(plan: ReadPlan, storage: Storage, deletes: DeleteCache) -> Task
         verify_crc=plan.options.verify_crc,
         prune=plan.options.prune,
     )
-
-
-def _storage_id(config: StorageConfig) -> Hashable:
-    """Return what decides which bytes a location means: where it is rebased to, and the store.
-
-    Credentials are left out: they change with every plan, and open the same objects.
-    """
-    endpoints = {k: v for k, v in config.properties.items() if k.endswith("endpoint")}
-    return (tuple(sorted(config.rebase.items())), tuple(sorted(endpoints.items())))
 
 
 def _placed(
