@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,50 +12,15 @@ import pyarrow.flight as fl
 
 from floeberg.process.config import load_config
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
-from floeberg.protocol.arrow import arrow_schema
-from floeberg.protocol.plans import ReadPlan, ResumePlace
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.storage import Storage
 from floeberg.server.catalogs import Catalogs, WarehouseCatalog
 from floeberg.server.config import CoordinatorConfig
 from floeberg.server.process import CoordinatorService
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.process import WorkerService
-from floeberg.worker.reading import PlacedBatch
 from floeberg.worker.streams import ReadTasks
+from tests.support.gate import NO_HURRY
 from tests.support.waiting import wait_until
-
-NO_HURRY = threading.Event()
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-@dataclass
-class Gate:
-    """Stands in for reading: batches of one row of nulls, each only when it is let through."""
-
-    rows: int = 1000
-    opened: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    closed: threading.Event = field(default_factory=threading.Event)
-
-    def __call__(
-        self, plan: ReadPlan, storage: Storage, *, resume: ResumePlace
-    ) -> Iterator[PlacedBatch]:
-        columns = arrow_schema(plan.projection)
-        nulls = [pa.nulls(1, field.type) for field in columns]
-        try:
-            for row in range(self.rows):
-                self.opened.acquire()
-                storage.is_directory("/")  # as all reading comes by storage
-                batch = pa.RecordBatch.from_arrays(nulls, schema=columns)
-                yield PlacedBatch(batch, ResumePlace(0, row + 1))
-        finally:
-            self.closed.set()
-
-    def let_through(self, batches: int) -> None:
-        self.opened.release(batches)
 
 
 class LocalFleet:

@@ -33,7 +33,7 @@ from floeberg.protocol.tickets import decode_place, seal_ticket, with_resume
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.process import WorkerService
 from floeberg.worker.streams import Placed
-from tests.support.fleet import NO_HURRY, Gate, now_ms
+from tests.support.gate import NO_HURRY, Gate, now_ms
 from tests.support.lake import TableWriter, required, schema
 from tests.support.plans import plan_of
 from tests.support.waiting import wait_until
@@ -232,9 +232,8 @@ def test_a_cancelled_stream_ends_reading_and_gives_back_its_place(
         reader.read_chunk()
 
         reader.cancel()
-        gate.let_through(1)
 
-        assert gate.closed.wait(20)
+        wait_until(gate.closes_at_a_batch, "reading to end")
         wait_until(lambda: streams_of(worker) == 0, "the place to be given back")
 
 
@@ -309,11 +308,7 @@ def test_streams_beyond_the_deadline_end_with_an_error_to_resume_after(
         stopping = threading.Thread(target=worker.stop, args=(NO_HURRY,))
         stopping.start()
 
-        def cut() -> bool:
-            gate.let_through(1)  # the stream notices at its next batch
-            return gate.closed.is_set()
-
-        wait_until(cut, "the stream to be cut")
+        wait_until(gate.closes_at_a_batch, "the stream to be cut")
         with pytest.raises(fl.FlightUnavailableError, match=r"\[SERVER_UNAVAILABLE\]"):
             running.read_all()
         stopping.join(20)

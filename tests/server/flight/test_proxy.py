@@ -12,7 +12,8 @@ from floeberg.protocol.errors import BadTicket, ExpiredTicket, MissingFile, NoWo
 from floeberg.protocol.flight_errors import from_flight
 from floeberg.protocol.plans import ResumePlace
 from floeberg.protocol.tickets import decode_place, open_ticket, seal_ticket, with_resume
-from tests.support.fleet import NO_HURRY, Gate, LocalFleet, local_fleet, now_ms
+from tests.support.fleet import LocalFleet, local_fleet
+from tests.support.gate import NO_HURRY, Gate, now_ms
 from tests.support.lake import TableWriter
 from tests.support.waiting import wait_until
 

@@ -28,7 +28,8 @@ from floeberg.protocol.errors import (
 from floeberg.protocol.flight_errors import from_flight
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.tickets import open_ticket
-from tests.support.fleet import NO_HURRY, LocalFleet, local_fleet, now_ms, read_all, read_endpoint
+from tests.support.fleet import LocalFleet, local_fleet, read_all, read_endpoint
+from tests.support.gate import NO_HURRY, now_ms
 from tests.support.lake import TableWriter, required, schema
 from tests.support.waiting import wait_until
 

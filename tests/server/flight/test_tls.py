@@ -11,7 +11,8 @@ from floeberg.process.config import load_config
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.process import WorkerService
 from tests.support.certificates import Certificate, loopback_certificate
-from tests.support.fleet import NO_HURRY, LocalFleet, local_fleet
+from tests.support.fleet import LocalFleet, local_fleet
+from tests.support.gate import NO_HURRY
 from tests.support.lake import TableWriter
 from tests.support.waiting import wait_until
 
