@@ -18,9 +18,9 @@ from rich.table import Table as RichTable
 
 from floeberg.client import RemoteTable, connect
 from floeberg.embedded import ScanOptions, open_table
+from floeberg.embedded.up import Cluster, UpConfig
 from tests.bench.interleaved import Timing, time_in_turns
 from tests.bench.lake import trips_table
-from tests.support.fleet import running_fleet
 
 QUERIES: dict[str, tuple[str | None, list[str] | None]] = {
     "all rows, all columns": (None, None),
@@ -40,7 +40,7 @@ def main() -> None:
     table = trips_table(directory)
     report = RichTable("query", "rows", "PyIceberg", "floeberg", "ratio", "flight", "ratio")
     with (
-        running_fleet(warehouse=directory / "warehouse", workers=2) as fleet,
+        Cluster(UpConfig(warehouse=str(directory / "warehouse"), port=0, workers=2)) as fleet,
         connect(fleet.coordinator) as lake,
     ):
         for title, (filter, select) in QUERIES.items():
