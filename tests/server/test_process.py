@@ -188,6 +188,36 @@ def test_workers_join_a_coordinator_that_was_killed_and_started_again(
     assert ids(read_all(plan(again))) == list(range(FILES * ROWS_A_FILE))
 
 
+def test_catalogs_come_from_the_configuration_file_and_from_flags(
+    started: Processes, warehouse: Path, tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(warehouse, moved)
+    file = tmp_path / "floeberg.toml"
+    file.write_text(
+        f"""
+        default_catalog = "here"
+        [catalogs.here]
+        kind = "warehouse"
+        uri = "{warehouse}"
+        """
+    )
+
+    coordinator = started.start(
+        "floeberg.server",
+        *("--config", str(file), "--port", "0"),
+        *("--catalog", f"there=warehouse:{moved}", "--rebase", f"file://{warehouse}={moved}"),
+    )
+
+    with fl.connect(coordinator.addresses["coordinator"]) as client:
+        paths = [[p.decode() for p in f.descriptor.path] for f in client.list_flights()]
+    assert sorted(paths) == [["db", "orders"], ["there", "db", "orders"]]
+    assert {c.name: c.kind for c in status_of(coordinator).catalogs} == {
+        "here": "warehouse",
+        "there": "warehouse",
+    }
+
+
 def test_processes_end_with_the_parent_that_holds_their_standard_input(
     started: Processes, warehouse: Path
 ) -> None:
