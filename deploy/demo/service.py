@@ -98,18 +98,20 @@ class Service:
 
     def stop(self) -> None:
         """Ask the service to stop, and wait until it has."""
-        process = self._process
-        if process is None or process.poll() is not None:
+        process, self._process = self._process, None
+        if process is None:
             return
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise ServiceFailed(
-                self._with_log(f"it had not stopped after {STOP_SECONDS:g} s")
-            ) from None
+        with process:  # closes its pipe and waits
+            if process.poll() is not None:
+                return
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise ServiceFailed(
+                    self._with_log(f"it had not stopped after {STOP_SECONDS:g} s")
+                ) from None
 
     def log_tail(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
