@@ -67,6 +67,16 @@ def test_secrets_are_blanked(form: LogFormat) -> None:
     assert "host" in stream.getvalue()
 
 
+def test_a_huge_value_is_cut() -> None:
+    """Callers choose some of what is logged; what searches it must not take quadratic time."""
+    stream = logged("json")
+
+    logger.info("scan planned", extra={"table": "x" * 10_000_000})
+
+    assert len(stream.getvalue()) < 20_000
+    assert "10000000 characters" in stream.getvalue()
+
+
 def test_a_traceback_is_logged_though_the_process_shows_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

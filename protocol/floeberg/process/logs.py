@@ -23,11 +23,13 @@ _SECRET_NAME = re.compile(
     r"secret|password|passwd|token|credential|authorization|access.?key|private|(^|[_.-])keys?$",
     re.IGNORECASE,
 )
-_URL_CREDENTIALS = re.compile(r"(\w+://)[^/\s@]+@")
+# from the start of a word and of a scheme's length at most, or a long word takes quadratic time
+_URL_CREDENTIALS = re.compile(r"(\b\w{1,32}://)[^/\s@]+@")
 _HIDDEN = "***"
 
 # sys.tracebacklimit is 0 in a service, so that none goes over the wire; logs state their own limit
 _TRACEBACK_FRAMES = 50
+_MAX_TEXT = 16_384
 
 
 def configure_logging(level: str, form: LogFormat, stream: TextIO) -> None:
@@ -69,6 +71,13 @@ def _safe(name: str, value: object) -> object:
 
 
 def _safe_text(text: str) -> str:
+    """Return `text` without credentials in URLs, cut where it is too long.
+
+    Callers choose some of what is logged: a name of a megabyte must cost neither a line of a
+    megabyte nor the time to search one.
+    """
+    if len(text) > _MAX_TEXT:
+        text = f"{text[:_MAX_TEXT]}… ({len(text)} characters)"
     return _URL_CREDENTIALS.sub(rf"\1{_HIDDEN}@", text)
 
 
