@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from floeberg.protocol.arrow import arrow_type
 from floeberg.protocol.errors import CorruptDeletes
 from floeberg.protocol.files import Content, DeleteFile
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.worker.arrow import ArrowArray
 from floeberg.worker.deletes.cache import DeleteCache
 from floeberg.worker.deletes.equality import KeySet
+from floeberg.worker.deletes.key_files import KeyColumns, join_keys, key_fields, load_key_columns
 from floeberg.worker.deletes.positions import (
     NO_POSITIONS,
     Positions,
@@ -28,11 +25,7 @@ from floeberg.worker.deletes.positions import (
     union,
 )
 from floeberg.worker.deletes.vectors import load_deletion_vector
-from floeberg.worker.files.opening import open_rows
-from floeberg.worker.files.stored import walk
 from floeberg.worker.projection.flat import FlatField
-from floeberg.worker.projection.partition_values import identity_values
-from floeberg.worker.projection.reading import project_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +42,6 @@ class TaskDeletes:
 
     positions: Positions = field(default_factory=lambda: NO_POSITIONS)
     equality: tuple[EqualityDeletes, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _KeyColumns:
-    """The key columns of one equality delete file."""
-
-    columns: tuple[ArrowArray, ...]
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(column.nbytes for column in self.columns)
 
 
 class DeleteLoader:
@@ -96,7 +78,7 @@ class DeleteLoader:
                 positional.append(file)
         return TaskDeletes(
             self._positions(task.data_file.location, positional),
-            tuple(self._equality(ids, files) for ids, files in by_keys.items()),
+            tuple(self._equality(files) for files in by_keys.values()),
         )
 
     def _positions(self, location: str, files: Sequence[DeleteFile]) -> Positions:
@@ -127,62 +109,28 @@ class DeleteLoader:
             lambda: load_position_deletes(self._storage, file, self._verify_crc),
         ).of(location)
 
-    def _equality(
-        self, equality_ids: tuple[int, ...], files: Sequence[DeleteFile]
-    ) -> EqualityDeletes:
-        if not equality_ids:
-            raise CorruptDeletes(
-                f"the equality delete file {files[0].location} names no key columns"
-            )
-        fields = tuple(self._key_field(field_id, files[0]) for field_id in equality_ids)
-        identity = tuple((f.column.field_id, str(f.field.type)) for f in fields)
-        key = ("keys", identity, equality_ids, *(self._file_key(file) for file in files))
-        keys = self._cache.get(key, lambda: self._key_set(files, fields, identity))
-        return EqualityDeletes(fields, keys)
-
-    def _key_set(
-        self, files: Sequence[DeleteFile], fields: tuple[FlatField, ...], identity: Hashable
-    ) -> KeySet:
-        loaded = [self._cached_key_columns(file, fields, identity) for file in files]
-        return KeySet(
-            [pa.concat_arrays([part.columns[i] for part in loaded]) for i in range(len(fields))]
+    def _equality(self, files: Sequence[DeleteFile]) -> EqualityDeletes:
+        """Return the keys of files that all compare the same fields."""
+        fields = key_fields(self._metadata, self._schema, files[0])
+        # what is kept is in the table's types, which may differ from one schema to another
+        types = tuple((flat.field.field_id, str(flat.field.type)) for flat in fields)
+        key = ("keys", types, *(self._file_key(file) for file in files))
+        return EqualityDeletes(
+            fields, self._cache.get(key, lambda: self._key_set(files, fields, types))
         )
 
-    def _cached_key_columns(
-        self, file: DeleteFile, fields: tuple[FlatField, ...], identity: Hashable
-    ) -> _KeyColumns:
-        key = ("key columns", identity, *self._file_key(file))
-        return self._cache.get(key, lambda: self._key_columns(file, fields))
+    def _key_set(
+        self, files: Sequence[DeleteFile], fields: Sequence[FlatField], types: Hashable
+    ) -> KeySet:
+        parts = [self._key_columns(file, fields, types) for file in files]
+        return KeySet(join_keys(parts).columns)
 
-    def _key_columns(self, file: DeleteFile, fields: tuple[FlatField, ...]) -> _KeyColumns:
-        constants = identity_values(self._metadata, file)
-        columns = [field.column for field in fields]
-        parts: list[list[ArrowArray]] = [
-            [pa.array([], arrow_type(field.field.type))] for field in fields
-        ]
-        with open_rows(
-            self._storage, file, verify_crc=self._verify_crc, corrupt=CorruptDeletes
-        ) as rows:
-            stored = {column.field_id for column in walk(rows.columns)} | constants.keys()
-            for field in fields:
-                if field.field.field_id not in stored:
-                    raise CorruptDeletes(
-                        f"the equality delete file {file.location} lacks its key column"
-                        f" {field.field.name!r} (id {field.field.field_id})"
-                    )
-            for arrays in project_file(rows, columns, file.location, CorruptDeletes, constants):
-                for part, flat, array in zip(parts, fields, arrays, strict=True):
-                    part.append(flat.flatten(array))
-        return _KeyColumns(tuple(pa.concat_arrays(part) for part in parts))
-
-    def _key_field(self, field_id: int, file: DeleteFile) -> FlatField:
-        newest_first = sorted(self._metadata.schemas, key=lambda s: s.schema_id, reverse=True)
-        for schema in (self._schema, *newest_first):
-            if schema.find(field_id) is not None:
-                return FlatField.of(schema, field_id)
-        raise CorruptDeletes(
-            f"the equality delete file {file.location} compares field {field_id},"
-            " which no schema of the table has"
+    def _key_columns(
+        self, file: DeleteFile, fields: Sequence[FlatField], types: Hashable
+    ) -> KeyColumns:
+        return self._cache.get(
+            ("key columns", types, *self._file_key(file)),
+            lambda: load_key_columns(self._storage, self._metadata, file, fields, self._verify_crc),
         )
 
     def _file_key(self, file: DeleteFile) -> tuple[Hashable, ...]:
