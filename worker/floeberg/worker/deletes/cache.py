@@ -43,15 +43,13 @@ class DeleteCache:
         while True:
             with self._lock:
                 found = self._entries.get(key)
-                if found is not None:
-                    self._entries.move_to_end(key)
-                else:
-                    ours: Future[Sized] = Future()
-                    self._entries[key] = ours
+                entry: Future[Sized] = Future() if found is None else found
+                self._entries[key] = entry
+                self._entries.move_to_end(key)
             if found is None:
-                return self._load(key, ours, load)
+                return self._load(key, entry, load)
             try:
-                return cast(T, found.result())
+                return cast(T, entry.result())
             except Unavailable:
                 continue  # our own load may fare better
 

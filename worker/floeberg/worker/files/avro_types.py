@@ -234,8 +234,8 @@ def _time(logical: str, schema: Json) -> ArrowType:
     kind, _, unit = logical.rpartition("-")
     if kind not in ("timestamp", "local-timestamp") or unit not in _TIMESTAMP_UNITS:
         return pa.int64()
-    zoned = bool(schema.get("adjust-to-utc", False))
-    return pa.timestamp(_TIMESTAMP_UNITS[unit], tz="UTC" if zoned else None)
+    zone: Any = "UTC" if schema.get("adjust-to-utc", False) else None
+    return pa.timestamp(_TIMESTAMP_UNITS[unit], tz=zone)
 
 
 # --- conversions ----------------------------------------------------------------------------------

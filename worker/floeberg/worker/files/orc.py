@@ -9,7 +9,6 @@ from collections.abc import Iterator, Set
 from types import TracebackType
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.orc as orc
 
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable
@@ -44,7 +43,7 @@ class OrcRows:
         self._corrupt = corrupt
         self._source = source
         with decoding(location, corrupt):
-            self._file = orc.ORCFile(pa.PythonFile(source, mode="r"))
+            self._file = orc.ORCFile(source.for_arrow())
             self.columns = stored_fields(self._file.schema, _field_id, mapping)
 
     @property

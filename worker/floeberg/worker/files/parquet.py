@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence, Set
 from types import TracebackType
 from typing import Any, TypeAlias
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
@@ -64,7 +63,7 @@ class ParquetRows:
         with decoding(location, corrupt):
             source.fetch_tail()
             footer = self._read_footer()
-            self._metadata = pq.read_metadata(pa.PythonFile(source, mode="r"))
+            self._metadata = pq.read_metadata(source.for_arrow())
             schema = self._metadata.schema.to_arrow_schema()
             self.columns = stored_fields(schema, _field_id, mapping)
             self._row_groups = read_row_groups(footer, source.size(), self._metadata.num_columns)
@@ -117,7 +116,7 @@ class ParquetRows:
         largest = max((group.stored_bytes(leaves) for group in groups), default=0)
         with decoding(self._location, self._corrupt):
             file = pq.ParquetFile(
-                pa.PythonFile(self._source, mode="r"),
+                self._source.for_arrow(),
                 metadata=self._metadata,
                 pre_buffer=False,
                 buffer_size=_stream_bytes(len(leaves)) if largest > WINDOW_BYTES else 0,

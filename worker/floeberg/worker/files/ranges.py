@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -52,6 +52,10 @@ class RangeFile(io.RawIOBase):
         """Say what will be read, in order: the ranges of one window are fetched in one request."""
         self._windows = [coalesce(window) for window in windows]
 
+    def for_arrow(self) -> pa.NativeFile:
+        """Return this file as pyarrow reads it, at the same position, without copying the bytes."""
+        return pa.PythonFile(_Uncopied(self), mode="r")
+
     # --- what a file does -------------------------------------------------------------------------
 
     def readable(self) -> bool:
@@ -73,13 +77,12 @@ class RangeFile(io.RawIOBase):
 
     def read(self, length: int | None = -1) -> bytes:
         """Return `length` bytes, fewer only at the end of the file."""
-        rest = max(0, self._size - self._position)
-        length = rest if length is None or length < 0 else min(length, rest)
-        return self.read_buffer(length).to_pybytes()
+        return self.read_buffer(-1 if length is None else length).to_pybytes()
 
     def read_buffer(self, length: int) -> pa.Buffer:
-        """Return `length` bytes without copying them; pyarrow prefers it to `read`."""
-        length = min(length, max(0, self._size - self._position))
+        """Return `length` bytes, or all that follow when it is negative, without copying them."""
+        rest = max(0, self._size - self._position)
+        length = rest if length < 0 else min(length, rest)
         data = self._read_at(self._position, length)
         self._position += data.size
         return data
@@ -113,6 +116,29 @@ class RangeFile(io.RawIOBase):
     def _fetch(self, window: Sequence[Range]) -> list[_Piece]:
         parts = self._storage.read_ranges(self._location, window)
         return [_Piece(start, data) for (start, _), data in zip(window, parts, strict=True)]
+
+
+class _Uncopied(io.RawIOBase):
+    """A `RangeFile` whose `read` gives buffers: pyarrow takes them, Python's own readers do not."""
+
+    def __init__(self, file: RangeFile) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def read(self, length: int | None = -1) -> Any:
+        """Return a `pyarrow.Buffer`, where a file would return bytes."""
+        return self._file.read_buffer(length if length is not None else -1)
 
 
 class _Piece:
