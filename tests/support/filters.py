@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 
-from tests.support.plain import Json, Plain, Row, from_json
+from tests.support.plain import Json, Plain, Row, decimal_scale, from_json
 
 _COMPARISONS: dict[str, Callable[[Plain, Plain], bool]] = {
     "=": operator.eq,
@@ -57,13 +58,18 @@ def truth(filter_: Json, row: Row, schema: Json, case_sensitive: bool = True) ->
             is_nan: bool = value != value
             return is_nan == (operation == "is-nan")
         case "starts-with" | "not-starts-with":
-            starts = value.startswith(from_json(type_, arguments[1]))
+            starts = value.startswith(_literal(type_, arguments[1]))
             return bool(starts) == (operation == "starts-with")
         case "in" | "not-in":
-            found = any(value == from_json(type_, literal) for literal in arguments[1])
+            found = any(value == _literal(type_, raw) for raw in arguments[1])
             return found == (operation == "in")
         case _:
-            return _COMPARISONS[operation](value, from_json(type_, arguments[1]))
+            return _COMPARISONS[operation](value, _literal(type_, arguments[1]))
+
+
+def _literal(type_: Json, raw: Json) -> Plain:
+    """Return what a literal stands for; a decimal with more digits than the type has is exact."""
+    return Decimal(str(raw)) if decimal_scale(type_) is not None else from_json(type_, raw)
 
 
 def columns_of(filter_: Json) -> Iterator[str]:

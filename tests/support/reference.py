@@ -15,7 +15,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,17 +78,10 @@ def read_table(
     table: a table's directory, or a metadata file. The three ways to name a snapshot exclude each
     other. rebase: prefixes of locations and what to put in their place.
     """
-    scan = _Scan.of(Path(table), rebase or {}, snapshot_id, ref, as_of_ms)
-    wanted = filter or ["true"]
-    schema = _with_metadata_columns(scan.schema, scan.metadata)
-    for name in columns_of(wanted):
-        resolve(name, schema, case_sensitive)
-    rows = [row for row in scan.rows() if truth(wanted, row, schema, case_sensitive) is True]
-    if select is None:
-        names = [f["name"] for f in scan.schema["fields"]]
-        return [{name: row[name] for name in names} for row in rows]
-    paths = [resolve(name, schema, case_sensitive)[0] for name in select]
-    return [_selected(row, paths) for row in rows]
+    scan = PlainScan.of(
+        table, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of_ms, rebase=rebase or {}
+    )
+    return scan.answer(scan.rows(), filter, select, case_sensitive)
 
 
 def _with_metadata_columns(schema: Json, metadata: Json) -> Json:
@@ -121,8 +114,11 @@ def _selected_below(value: Row, paths: Sequence[Sequence[str]]) -> Row:
 
 
 @dataclass(frozen=True)
-class _Scan:
-    """One snapshot of a table, under the schema that it is read with."""
+class PlainScan:
+    """One snapshot of a table, under the schema that it is read with.
+
+    For many questions of one snapshot: `rows` reads it once, `answer` takes what it returned.
+    """
 
     metadata: Json
     snapshot: Json | None
@@ -134,14 +130,16 @@ class _Scan:
     @classmethod
     def of(
         cls,
-        table: Path,
+        table: Path | str,
+        *,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of_ms: int | None = None,
         rebase: Mapping[str, str],
-        snapshot_id: int | None,
-        ref: str | None,
-        as_of_ms: int | None,
-    ) -> _Scan:
+    ) -> PlainScan:
         assert sum(x is not None for x in (snapshot_id, ref, as_of_ms)) <= 1
-        path = _metadata_file(table) if table.is_dir() else table
+        path = Path(table)
+        path = _metadata_file(path) if path.is_dir() else path
         raw = path.read_bytes()
         metadata = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
         assert metadata["format-version"] <= 3
@@ -207,6 +205,30 @@ class _Scan:
                 yield File(raw, spec_id, raw.get(102) or {}, sequence_number, first_row_id)
 
     # --- rows -------------------------------------------------------------------------------------
+
+    def truth(self, filter: Json, row: Row, case_sensitive: bool = True) -> bool | None:
+        """Return what a filter says of one of the `rows`; None is unknown."""
+        schema = _with_metadata_columns(self.schema, self.metadata)
+        return truth(filter, row, schema, case_sensitive)
+
+    def answer(
+        self,
+        rows: Iterable[Row],
+        filter: Json = None,
+        select: Sequence[str] | None = None,
+        case_sensitive: bool = True,
+    ) -> list[Row]:
+        """Return the `rows` of which the filter is true, with the columns selected."""
+        wanted = filter or ["true"]
+        schema = _with_metadata_columns(self.schema, self.metadata)
+        for name in columns_of(wanted):
+            resolve(name, schema, case_sensitive)
+        rows = [row for row in rows if truth(wanted, row, schema, case_sensitive) is True]
+        if select is None:
+            names = [f["name"] for f in self.schema["fields"]]
+            return [{name: row[name] for name in names} for row in rows]
+        paths = [resolve(name, schema, case_sensitive)[0] for name in select]
+        return [_selected(row, paths) for row in rows]
 
     def rows(self) -> Iterator[Row]:
         """Yield the live rows with all columns, metadata columns among them."""

@@ -211,7 +211,7 @@ class Commit:
         - `sort`: in order of path and position; else as given
         - `path_type`: the Arrow type of `file_path`, such as `large_string` or a dictionary
         """
-        known = self._data_files()
+        known = self.data_files()
         row_schema = None if rows is None else self._schema(None)
         groups: dict[Any, list[Delete]] = {}
         for file, numbers in positions.items():
@@ -316,7 +316,7 @@ class Commit:
         merge: keep the positions of the earlier vector. Position delete files are left as they are:
         a vector that replaces some must be given their positions.
         """
-        known = self._data_files()
+        known = self.data_files()
         old = {
             e.file.referenced_data_file: e.file
             for e in self.table.entries(self.parent_id)
@@ -376,7 +376,7 @@ class Commit:
         default = f"data/{self.snapshot_id:016x}-{number:05d}{suffix}.{format_}"
         return self.table.new_location(name or default)
 
-    def _data_files(self) -> dict[str, WrittenFile]:
+    def data_files(self) -> dict[str, WrittenFile]:
         files = [e.file for e in self.table.entries(self.parent_id)] + [a.file for a in self.added]
         return {f.location: f for f in files if f.content == DATA}
 

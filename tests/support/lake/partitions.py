@@ -9,7 +9,7 @@ import datetime as dt
 import re
 import struct
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 from tests.support.lake.schemas import Json, decimal_of, find, walk
 from tests.support.lake.values import Plain, minimal_twos_complement
@@ -70,6 +70,11 @@ def apply(transform: str, type_: Json, value: Plain) -> Plain:
     name = transform.split("[")[0]
     if value is None or name == "void":
         return None
+    with localcontext(prec=80):  # Python's own 28 digits would round
+        return _applied(transform, name, type_, value)
+
+
+def _applied(transform: str, name: str, type_: Json, value: Plain) -> Plain:
     size = int(m[1]) if (m := re.search(r"\[(\d+)\]", transform)) else 0
     match name:
         case "identity":

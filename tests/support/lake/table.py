@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.lake import schemas
+from tests.support.lake.avro import read_avro
 from tests.support.lake.commit import Commit, Positions
 from tests.support.lake.files import Rows
 from tests.support.lake.manifests import (
@@ -28,6 +29,7 @@ from tests.support.lake.manifests import (
     Entry,
     Spec,
     WrittenFile,
+    line_of,
     read_manifest,
     read_manifest_list,
 )
@@ -161,7 +163,17 @@ class TableWriter:
         if snapshot_id is None:
             return []
         snapshot = self.snapshot(snapshot_id)
+        if "manifest-list" not in snapshot:
+            return [self._inline_line(m, snapshot_id) for m in snapshot["manifests"]]
         return read_manifest_list(self.local(snapshot["manifest-list"]).read_bytes())
+
+    def _inline_line(self, location: str, snapshot_id: int) -> dict[str, Any]:
+        """Return the line that a manifest list would have for a v1 snapshot's own manifest."""
+        raw = self.local(location).read_bytes()
+        spec = Spec.of(self.metadata, int(read_avro(raw)[1]["partition-spec-id"]))
+        inherited = {"sequence_number": 0, "added_snapshot_id": snapshot_id}
+        entries = read_manifest(raw, inherited, spec)
+        return line_of(location, len(raw), DATA, spec, entries, snapshot_id, 0)
 
     def entries(self, snapshot_id: int | None) -> list[Entry]:
         """Return the live entries of a snapshot, after inheritance; nothing for no snapshot."""
