@@ -193,6 +193,7 @@ def test_a_wrong_key_is_named(keys: dict[str, Json], words: str):
         (b"{}", "key 'table' is missing"),
         (b'{"filter": "a > 1"}', "key 'table' is missing"),
         (b'{"table": "t", "limit": NaN}', "not JSON"),
+        (b'{"table": "t", "filter": "a > 1", "filter": "true"}', "key 'filter' is given twice"),
         (b'{"table": "t", "filter": ' + b"[" * 100_000 + b"}", "not JSON"),
         (b'{"table": "t", "limit": ' + b"9" * 5000 + b"}", "not JSON"),
         (b" " * (MAX_BODY_BYTES + 1), "has 16777217 bytes; at most 16777216 are read"),

@@ -26,12 +26,18 @@ def parse_body(
     """Return the JSON object in `raw` as a `model`.
 
     Raises `BadCommand` for more than `MAX_BODY_BYTES`, for what is not a JSON object, and for one
-    that is no `model`; the message calls it `what` and names the key that is wrong.
+    that is no `model` or has a key twice; the message calls it `what` and names the key that is
+    wrong.
     """
     if len(raw) > MAX_BODY_BYTES:
         raise BadCommand(f"the {what} has {len(raw)} bytes; at most {MAX_BODY_BYTES} are read")
     try:
-        parsed = json.loads(raw, parse_float=parse_float, parse_constant=_refuse_constant)
+        parsed = json.loads(
+            raw,
+            parse_float=parse_float,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_once_each,
+        )
     except (ValueError, RecursionError) as exc:
         reason = str(exc) if isinstance(exc, json.JSONDecodeError) else "it cannot be decoded"
         raise BadCommand(f"the {what} is not JSON: {reason}") from exc
@@ -55,6 +61,18 @@ def dump_json(body: Json) -> bytes:
 
 def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is not JSON")
+
+
+def _once_each(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """Return an object's members. JSON leaves open which of two with one name counts, so a proxy
+    that checks commands may read another filter than we would.
+    """
+    members: dict[str, Json] = {}
+    for key, value in pairs:
+        if key in members:
+            raise BadCommand(f"key {key[:80]!r} is given twice")
+        members[key] = value
+    return members
 
 
 def _explain(model: type[BaseModel], invalid: ValidationError) -> str:
