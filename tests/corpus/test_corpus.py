@@ -1,4 +1,4 @@
-"""Every case of the corpus, read in this process and over Flight."""
+"""Every case of the corpus: read in this process, through sealed tickets, and over Flight."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ import pytest
 
 from floeberg.client import Lake
 from floeberg.embedded import TableScan, open_table
+from floeberg.process.storage import open_storage
+from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import FloebergError
+from floeberg.protocol.plans import ReadPlan
+from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.storage import StorageConfig
+from floeberg.protocol.tickets import open_ticket, seal_ticket
+from floeberg.worker.reading import to_batches_for_tasks
 from tests.corpus.cases import Case
 from tests.support.rows import assert_same_rows
+
+KEYS = Keyring.generate()
 
 
 def check(case: Case, read: Callable[[], pa.Table]) -> None:
@@ -48,6 +57,38 @@ def scan_of(case: Case) -> TableScan:
 
 def test_in_process(case: Case) -> None:
     check(case, lambda: scan_of(case).to_table())
+
+
+def test_through_tickets(case: Case) -> None:
+    """The plan's tasks, each sealed on its own and read by a worker's code, give the same rows."""
+
+    def read() -> pa.Table:
+        table = open_table(case.source, rebase=case.rebase)
+        scan = scan_of(case).resolved()
+        tickets = [
+            seal_ticket(
+                ReadPlan(
+                    metadata=table.metadata.for_reading(scan.snapshot),
+                    schema_id=scan.schema.schema_id,
+                    projection=scan.projection,
+                    tasks=(task,),
+                    storage=StorageConfig(rebase=case.rebase),
+                ),
+                KEYS,
+                principal=None,
+                expires_at_ms=1_000,
+            )
+            for task in scan_of(case).plan_files()
+        ]
+        plans = [open_ticket(ticket, KEYS, now_ms=0).plan for ticket in tickets]
+        placed = [
+            p for plan in plans for p in to_batches_for_tasks(plan, open_storage(plan.storage))
+        ]
+        return pa.Table.from_batches(
+            [p.batch for p in placed], schema=arrow_schema(scan.projection)
+        )
+
+    check(case, read)
 
 
 def test_over_flight(case: Case, lake: Lake) -> None:

@@ -260,9 +260,7 @@ class Lake:
         where: dict[str, Any] = {}
         if action.beside is not None:
             file = _file(sorted(commit.data_files().values(), key=_by_location), action.beside)
-            spec = next(
-                s for s in self.metadata["partition-specs"] if s["spec-id"] == file.spec_id
-            )
+            spec = next(s for s in self.metadata["partition-specs"] if s["spec-id"] == file.spec_id)
             names = {f["field-id"]: f["name"] for f in spec["fields"]}
             values = {names[i]: v for i, v in file.partition.items()}
             where = {"partition": values, "spec_id": file.spec_id}

@@ -94,9 +94,7 @@ class RewriteManifest:
     file: int
 
 
-Action: TypeAlias = (
-    Append | DeletePositions | DeleteEqual | WriteVectors | Remove | RewriteManifest
-)
+Action: TypeAlias = Append | DeletePositions | DeleteEqual | WriteVectors | Remove | RewriteManifest
 
 
 # --- steps ----------------------------------------------------------------------------------------

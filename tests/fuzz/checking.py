@@ -188,7 +188,9 @@ def in_order(table: pa.Table) -> list[Hashable]:
 
 def check_negation(asked: Asked) -> None:
     """What a filter is true, false and unknown of is the whole table."""
-    unfiltered = replace(asked.scan, request=replace(asked.scan.request, filter=as_expression(None)))
+    unfiltered = replace(
+        asked.scan, request=replace(asked.scan.request, filter=as_expression(None))
+    )
     everything = asked.read(unfiltered)
     negated = filtered(replace(asked, scan=unfiltered), ["not", asked.filter])
     unknown = [
@@ -277,9 +279,7 @@ def check_tickets(asked: Asked) -> None:
     same_rows("by tickets", pa.Table.from_batches(found, scan.schema()), asked.expected())
 
 
-def _redeem(
-    ticket: bytes, scan: TableScan, found: list[pa.RecordBatch], most: int
-) -> bytes | None:
+def _redeem(ticket: bytes, scan: TableScan, found: list[pa.RecordBatch], most: int) -> bytes | None:
     """Take up to `most` batches of a ticket; return the ticket for the rest, None at its end."""
     opened = open_ticket(ticket, KEYRING, now_ms=0)
     place: ResumePlace | None = None
@@ -298,7 +298,9 @@ def check_lineage(asked: Asked) -> None:
     names = {f["name"] for f in asked.plain.schema["fields"]}
     if names & set(columns):
         return  # a column of the table hides one of them
-    unfiltered = replace(asked.scan, request=replace(asked.scan.request, filter=as_expression(None)))
+    unfiltered = replace(
+        asked.scan, request=replace(asked.scan.request, filter=as_expression(None))
+    )
     every = {tuple(r.values()) for r in plain_rows(asked.read(unfiltered.select(columns)))}
     some = [tuple(r.values()) for r in plain_rows(asked.read(asked.scan.select(columns)))]
     if not every.issuperset(some):

@@ -202,7 +202,9 @@ def _random_change(
 ) -> Change | None:
     groups = list(structs({**schema, "type": "struct"}))
     parent, members = rng.choice(groups)
-    match rng.choice(("add", "add", "add", "drop", "rename", "move", "promote", "promote", "relax")):
+    match rng.choice(
+        ("add", "add", "add", "drop", "rename", "move", "promote", "promote", "relax")
+    ):
         case "add":
             taken = {f["name"] for f in members}
             field = fields.field(taken, depth=1, added=True)
@@ -234,9 +236,7 @@ def _changeable(type_: Json) -> Iterator[Json]:
             yield from _changeable(field["type"])
 
 
-def _promotions(
-    schema: Json, fields: Fields, sources: dict[int, set[str]]
-) -> Iterator[Promote]:
+def _promotions(schema: Json, fields: Fields, sources: dict[int, set[str]]) -> Iterator[Promote]:
     keys = {t["key-id"] for f in walk(schema) if isinstance(t := f["type"], dict) and "key" in t}
     for field in walk(schema):
         type_, field_id = field["type"], field["id"]

@@ -10,9 +10,7 @@ from tests.support.lake.schemas import decimal_of, fixed_of, walk
 from tests.support.plain import Json
 
 
-def random_spec(
-    rng: Random, schema: Json, known: Sequence[Json], next_id: int
-) -> tuple[Json, ...]:
+def random_spec(rng: Random, schema: Json, known: Sequence[Json], next_id: int) -> tuple[Json, ...]:
     """Return up to three partition fields over a schema.
 
     A field that one of the `known` is equal to gets its id and name; others get ids from `next_id`.
