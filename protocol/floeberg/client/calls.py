@@ -7,7 +7,8 @@ from typing import TypeVar
 import pyarrow.flight as fl
 from pydantic import BaseModel
 
-from floeberg.client.connection import Connection, floeberg_errors
+from floeberg.client.connection import Connection
+from floeberg.client.unreachable import floeberg_errors
 from floeberg.protocol.actions import Action, Reply
 
 RequestT = TypeVar("RequestT", bound=BaseModel)
@@ -18,7 +19,7 @@ def ask(
     connection: Connection, action: Action[RequestT, ReplyT], body: bytes = b"{}"
 ) -> list[ReplyT]:
     """Return every result of `action`; most have one, long answers a page each."""
-    with connection.client() as client, floeberg_errors():
+    with connection.client() as client, floeberg_errors(connection.location):
         results = client.do_action(fl.Action(action.name, body), connection.call_options())
         raw = [result.body.to_pybytes() for result in results]
     return [action.parse_reply(page) for page in raw]

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from floeberg.protocol.errors import BadRequest
-from floeberg.protocol.flight_errors import from_flight
+from floeberg.protocol.errors import BadConfig, BadRequest
 
-# A client that does not read would let gRPC buffer tens of megabytes a stream; a window that does
-# not grow costs no throughput on the networks measured. Subchannels of its own keep streams from
-# sharing one connection's window and thread.
 _CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
+    # A client that does not read would let gRPC buffer tens of megabytes a stream; a window that
+    # does not grow costs no throughput on the networks measured.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", 4 << 20),
+    # streams that share a connection would share its window and its thread
     ("grpc.use_local_subchannel_pool", 1),
+    # how long a connection may take to come about: a machine that is gone does not refuse it
+    ("grpc.min_reconnect_backoff_ms", 5_000),
+    # A stream has no deadline, so a peer that fell silent is noticed by a ping. Servers take one
+    # that comes more often than every five minutes for an attack.
+    ("grpc.keepalive_time_ms", 330_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
 ]
+_LOCATION = re.compile(r"grpc(\+tcp|\+tls)?://(\[[^\]]+\]|[^/:]+):\d+/?|grpc\+unix:.+")
 
 
-@contextmanager
-def floeberg_errors() -> Iterator[None]:
-    """Raise what a Flight call raises as the `FloebergError` that it stands for."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as exc:
-        raise from_flight(exc) from exc
+def _bearer(token: str) -> bytes:
+    if not (token and token.isascii() and token.isprintable()):
+        raise BadConfig("the token has characters that a header cannot hold, or none")
+    return f"Bearer {token}".encode()
 
 
 class Connection:
@@ -46,9 +51,15 @@ class Connection:
         tls_roots: str | None = None,
         timeout_seconds: float | None = None,
     ) -> None:
+        if not _LOCATION.fullmatch(location):
+            raise BadRequest(
+                f"{location!r} is not a Flight location; write grpc://HOST:PORT or"
+                " grpc+tls://HOST:PORT"
+            )
         self.location = location
         self._tls_roots = tls_roots
-        self._headers = [("authorization", f"Bearer {token}")] if token else []
+        # the stubs ask for text, and pyarrow for bytes
+        self._headers: Any = [] if token is None else [(b"authorization", _bearer(token))]
         self._timeout_seconds = timeout_seconds
         self._lock = Lock()
         self._idle: dict[str, list[fl.FlightClient]] = {}
@@ -91,17 +102,16 @@ class Connection:
         client.close()
 
     def _dial(self, location: str) -> fl.FlightClient:
+        """Return a client that connects with its first call."""
         try:
             return fl.FlightClient(
                 location, tls_root_certs=self._tls_roots, generic_options=_CHANNEL_OPTIONS
             )
         except (pa.ArrowException, ValueError) as exc:
-            raise BadRequest(
-                f"{location!r} is not a Flight location; write grpc://HOST:PORT or"
-                " grpc+tls://HOST:PORT"
-            ) from exc
+            raise BadRequest(f"{location!r} is not a Flight location: {exc}") from exc
 
     def close(self) -> None:
+        """Close what is not in use; what is closes when its stream or call ends."""
         with self._lock:
             self._closed = True
             clients = [client for idle in self._idle.values() for client in idle]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from floeberg.client.calls import ask
 from floeberg.client.connection import Connection
 from floeberg.client.scan import RemoteScan
-from floeberg.client.streams import Progress
+from floeberg.client.streams import Progress, no_progress
 from floeberg.protocol.actions import (
     DESCRIBE,
     SNAPSHOTS,
@@ -25,7 +25,7 @@ from floeberg.protocol.actions import (
 )
 from floeberg.protocol.bodies import dump_json, validate_body
 from floeberg.protocol.commands import ScanCommand, TableName
-from floeberg.protocol.errors import BadConfig, ConflictingSnapshot
+from floeberg.protocol.errors import BadCommand, BadConfig, ConflictingSnapshot
 from floeberg.protocol.expressions import as_expression
 from floeberg.protocol.expressions.json_form import expression_to_json
 from floeberg.protocol.expressions.model import Expression
@@ -69,14 +69,19 @@ class Lake:
     def tables(self) -> list[TableName]:
         """Return the names of all tables, sorted; `str(name)` is the dotted form."""
         entries = [t for page in ask(self._connection, TABLES) for t in page.tables]
+        catalogs = {t.catalog for t in entries}
         names = (
-            t.identifier if t.is_default_catalog else (t.catalog, *t.identifier) for t in entries
+            # a namespace that is called like a catalog needs the catalog before it
+            t.identifier
+            if t.is_default_catalog and t.identifier[0] not in catalogs
+            else (t.catalog, *t.identifier)
+            for t in entries
         )
         return [TableName(parts) for parts in sorted(names)]
 
     def table(self, name: str | Sequence[str] | TableName) -> RemoteTable:
         """Return one table by name: `db.orders`, `catalog.db.orders`, or the parts of names that
-        hold dots.
+        hold dots, `("db", "orders.2024")`.
 
         Nothing is asked of the server yet: an unknown name is told by the first call that needs it.
         """
@@ -140,7 +145,7 @@ class RemoteTable:
         ordered: bool = False,
         case_sensitive: bool = True,
         split_size: int | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[Progress], None] = no_progress,
     ) -> RemoteScan:
         """Return a scan of the rows of which `filter` is true.
 
@@ -151,6 +156,8 @@ class RemoteTable:
         called from reading threads. Raises `BadCommand`, `BadFilter` and `ConflictingSnapshot` at
         once for what the server need not tell.
         """
+        if isinstance(select, str):
+            raise BadCommand(f"select is a list of columns, such as [{select!r}]")
         chosen = {"snapshot_id": snapshot_id, "ref": ref, "as_of": as_of}
         given = [name for name, value in chosen.items() if value is not None]
         if len(given) > 1:
@@ -168,7 +175,4 @@ class RemoteTable:
             "split_size": split_size,
         }
         command = validate_body(ScanCommand, body, "scan")
-        scan = RemoteScan(self._connection, command)
-        if on_progress is None:
-            return scan
         return RemoteScan(self._connection, command, on_progress=on_progress)

@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.client.calls import ask
-from floeberg.client.connection import Connection, floeberg_errors
-from floeberg.client.streams import Progress, RetryPolicy, read_endpoint
+from floeberg.client.connection import Connection
+from floeberg.client.streams import OpenStreams, Progress, RetryPolicy, no_progress, read_endpoint
+from floeberg.client.unreachable import floeberg_errors
 from floeberg.process.ahead import read_as_they_come, read_in_order
-from floeberg.protocol.actions import COUNT, PLAN, PlanPage
+from floeberg.protocol.actions import COUNT, FILES, PLAN, PlanPage
 from floeberg.protocol.commands import ScanCommand
+from floeberg.protocol.errors import InternalError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,20 +38,20 @@ class RemoteScan:
     connection: Connection = field(repr=False)
     command: ScanCommand
     policy: RetryPolicy = field(default_factory=RetryPolicy, repr=False)
-    on_progress: Callable[[Progress], None] = field(default=lambda _: None, repr=False)
+    on_progress: Callable[[Progress], None] = field(default=no_progress, repr=False)
 
     def planned(self) -> PlannedScan:
         """Return the scan as the coordinator plans it now: a snapshot that later commits do not
         change."""
         descriptor = fl.FlightDescriptor.for_command(self.command.to_json())
-        with self.connection.client() as client, floeberg_errors():
+        with self.connection.client() as client, floeberg_errors(self.connection.location):
             info = client.get_flight_info(descriptor, self.connection.call_options())
         return PlannedScan(self, info)
 
     def schema(self) -> pa.Schema:
         """Return the schema of the rows."""
         descriptor = fl.FlightDescriptor.for_command(self.command.to_json())
-        with self.connection.client() as client, floeberg_errors():
+        with self.connection.client() as client, floeberg_errors(self.connection.location):
             result: Any = client.get_schema(descriptor, self.connection.call_options())
         # a SchemaResult, whatever the stubs say
         schema: pa.Schema = result.schema
@@ -57,13 +59,14 @@ class RemoteScan:
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream that holds a bounded window; DuckDB, Polars and others read
-        it as it is."""
+        it as it is. The scan is planned before this returns."""
         plan = self.planned()
         return pa.RecordBatchReader.from_batches(plan.info.schema, plan.batches())
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows batch by batch, as they arrive."""
-        yield from self.planned().batches()
+    def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """Return the rows batch by batch, as they arrive. The scan is planned before this
+        returns."""
+        return self.planned().batches()
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as one table."""
@@ -96,6 +99,10 @@ class RemoteScan:
         """Return the scan's tasks, in pages, in the shape of the REST spec's FileScanTask."""
         return ask(self.connection, PLAN, self.command.to_json())
 
+    def files(self) -> list[PlanPage]:
+        """Return the data files that the scan reads: its plan with one task a file."""
+        return ask(self.connection, FILES, self.command.to_json())
+
 
 @dataclass(frozen=True)
 class PlannedScan:
@@ -106,21 +113,28 @@ class PlannedScan:
     info: fl.FlightInfo
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the rows, reading several endpoints at once and resuming those that break."""
+        """Yield the rows, reading several endpoints at once and resuming those that break.
+
+        Closing the generator ends the streams. Raises `InternalError` when, at the end, not as many
+        rows came as the plan has counted.
+        """
         scan, info = self.scan, self.info
+        streams = OpenStreams()
 
         def read(endpoint: fl.FlightEndpoint) -> Iterator[pa.RecordBatch]:
             return read_endpoint(
-                endpoint, info.schema, scan.connection, scan.policy, scan.on_progress
+                endpoint, info.schema, scan.connection, scan.policy, scan.on_progress, streams
             )
 
-        if not info.endpoints:
-            return
-        width = min(len(info.endpoints), _STREAMS_AT_ONCE)
         read_all = read_in_order if scan.command.ordered else read_as_they_come
-        batches = read_all(info.endpoints, read, in_flight=width)
-        with closing(batches):
-            yield from _first_rows(batches, scan.command.limit)
+        arriving = read_all(info.endpoints, read, in_flight=_STREAMS_AT_ONCE, on_stop=streams.stop)
+        rows = 0
+        with closing(arriving):
+            for batch in _first_rows(arriving, scan.command.limit):
+                rows += batch.num_rows
+                yield batch
+        if info.total_records not in (-1, rows):
+            raise InternalError(f"the plan has {info.total_records} rows, and {rows} came")
 
 
 def _first_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:

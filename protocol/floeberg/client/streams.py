@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import logging
 import random
-import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from threading import Event, Lock
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from floeberg.client.connection import Connection, floeberg_errors
+from floeberg.client.connection import Connection
+from floeberg.client.unreachable import floeberg_errors
 from floeberg.protocol.errors import InternalError, ServerUnavailable, Unavailable
 from floeberg.protocol.plans import START, ResumePlace
 from floeberg.protocol.tickets import decode_place, with_resume
@@ -37,20 +40,60 @@ class RetryPolicy:
     rounds: int = 4
     base_seconds: float = 0.2
     most_seconds: float = 5.0
-    wait: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
 
-    def pause(self, failed_rounds: int) -> None:
-        self.wait(self.random() * min(self.most_seconds, self.base_seconds * 2**failed_rounds))
+    def pause_seconds(self, failed_rounds: int) -> float:
+        return self.random() * min(self.most_seconds, self.base_seconds * 2.0**failed_rounds)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What happened to a stream: told to whoever shows it."""
+    """What came since the last time that progress was told."""
 
     rows: int = 0
     size_bytes: int = 0
     finished_endpoints: int = 0
+
+
+def no_progress(progress: Progress) -> None:
+    """Take progress that nobody asked for."""
+
+
+class OpenStreams:
+    """The streams of one scan while they are read, so that another thread can end them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._readers: set[fl.FlightStreamReader] = set()
+        self._stopped = Event()
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped.is_set()
+
+    @contextmanager
+    def hold(self, reader: fl.FlightStreamReader) -> Iterator[None]:
+        with self._lock:
+            self._readers.add(reader)
+        try:
+            if self.stopped:
+                reader.cancel()
+            yield
+        finally:
+            with self._lock:
+                self._readers.discard(reader)
+            reader.cancel()  # harmless at a stream's end, and needed before it
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but not beyond the end of the scan."""
+        self._stopped.wait(seconds)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        with self._lock:
+            readers = list(self._readers)
+        for reader in readers:
+            reader.cancel()
 
 
 def read_endpoint(
@@ -59,6 +102,7 @@ def read_endpoint(
     connection: Connection,
     policy: RetryPolicy,
     on_progress: Callable[[Progress], None],
+    streams: OpenStreams,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of `endpoint`, moving to the next location whenever one fails.
 
@@ -67,26 +111,26 @@ def read_endpoint(
     """
     locations = _dialable(endpoint, connection)
     place: ResumePlace = START
-    failures = 0
+    turn = failures = 0
     while True:
-        location = locations[failures % len(locations)]
+        location = locations[turn % len(locations)]
         try:
-            for batch, after in _read_from(location, endpoint, place, schema, connection):
+            for batch, after in _read_from(location, endpoint, place, schema, connection, streams):
                 place, failures = after, 0
                 on_progress(Progress(batch.num_rows, batch.nbytes))
                 yield batch
             on_progress(Progress(finished_endpoints=1))
             return
         except Unavailable as exc:
-            failures += 1
-            if failures >= policy.rounds * len(locations):
+            turn, failures = turn + 1, failures + 1
+            if streams.stopped or failures >= policy.rounds * len(locations):
                 raise
             logger.info(
                 "stream broke; resuming elsewhere",
                 extra={"location": location, "task": place.task, "row": place.row, "why": str(exc)},
             )
             if failures % len(locations) == 0:
-                policy.pause(failures // len(locations))
+                streams.pause(policy.pause_seconds(failures // len(locations)))
 
 
 def _dialable(endpoint: fl.FlightEndpoint, connection: Connection) -> list[str | None]:
@@ -111,26 +155,27 @@ def _read_from(
     place: ResumePlace,
     schema: pa.Schema,
     connection: Connection,
+    streams: OpenStreams,
 ) -> Iterator[tuple[pa.RecordBatch, ResumePlace]]:
     raw = endpoint.ticket.ticket
     ticket = fl.Ticket(raw if place == START else with_resume(raw, place))
+    named = location or connection.location
+    errors = partial(floeberg_errors, named, is_coordinator=location is None)
     with connection.client(location) as client:
-        with floeberg_errors():
+        with errors():
             reader = client.do_get(ticket, connection.call_options(bounded=False))
-        try:
-            with floeberg_errors():
-                if not reader.schema.equals(schema):
-                    raise InternalError(
-                        f"{location} sent another schema than the plan's: {reader.schema}"
-                    )
+        with streams.hold(reader):
+            with errors():
+                sent = reader.schema
+            if not sent.equals(schema):
+                raise InternalError(f"{named} sent another schema than the plan's: {sent}")
             while True:
-                with floeberg_errors():
+                with errors():
                     chunk = next(reader, None)
                 if chunk is None:
                     return
-                if chunk.data is not None:
-                    if chunk.app_metadata is None:
-                        raise InternalError(f"{location} sent a batch without its place")
-                    yield chunk.data, decode_place(chunk.app_metadata.to_pybytes())
-        finally:
-            reader.cancel()
+                if chunk.data is None:
+                    continue
+                if chunk.app_metadata is None:
+                    raise InternalError(f"{named} sent a batch without its place")
+                yield chunk.data, decode_place(chunk.app_metadata.to_pybytes())
