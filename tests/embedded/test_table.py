@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pyiceberg.table import StaticTable
@@ -74,7 +74,7 @@ def test_a_pyiceberg_table_that_is_staged_is_read_from_its_metadata_in_memory(or
 
 def test_a_pyiceberg_io_gives_its_properties_and_those_given_win(orders):
     class Io:
-        properties = {"s3.endpoint": "http://a", "s3.region": "x", "py-io-retries": 3}
+        properties: ClassVar = {"s3.endpoint": "http://a", "s3.region": "x", "py-io-retries": 3}
 
     class Loaded:
         metadata_location = str(orders.metadata_path)

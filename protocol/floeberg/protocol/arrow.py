@@ -166,6 +166,11 @@ def _extension(type_: Type) -> dict[bytes, bytes]:
             return {}
 
 
+def is_geometry(field: pa.Field[Any]) -> bool:
+    """Say whether an Arrow field is the form of a geometry or a geography."""
+    return (field.metadata or {}).get(_EXTENSION_NAME_KEY) == _WKB
+
+
 def _wkb(metadata: dict[str, str]) -> dict[bytes, bytes]:
     return {
         _EXTENSION_NAME_KEY: _WKB,

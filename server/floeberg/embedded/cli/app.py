@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from floeberg.client import connect
 from floeberg.embedded.cli import show
+from floeberg.embedded.cli.errors import Commands
 from floeberg.embedded.cli.progress import show_progress
-from floeberg.embedded.cli.rows import RowFormat, write_rows
-from floeberg.embedded.cli.sources import LocalSource, Selection, ServerSource, Source
+from floeberg.embedded.cli.rows import SHOWN_ROWS, RowFormat, write_rows
+from floeberg.embedded.cli.sources import LocalSource, Selection, ServerSource, Source, reading
+from floeberg.embedded.cli.terminal import console, printable
 from floeberg.embedded.table import open_table
+from floeberg.protocol.commands import TableName
 from floeberg.protocol.errors import BadRequest
 
 app = typer.Typer(
     name="floeberg",
+    cls=Commands,
     help="Serve Apache Iceberg tables over Arrow Flight, and read them.",
     no_args_is_help=True,
     add_completion=False,
@@ -30,7 +35,11 @@ app = typer.Typer(
 # --- options that several commands share ---------------------------------------------------------
 
 Name = Annotated[
-    str | None, typer.Argument(metavar="[TABLE]", help="A table of the server, such as db.orders.")
+    str | None,
+    typer.Argument(
+        metavar="TABLE",
+        help='A table of the server, such as db.orders; ["db", "a.b"] where a name holds a dot.',
+    ),
 ]
 Server = Annotated[
     str, typer.Option("--server", envvar="FLOEBERG_SERVER", help="The coordinator's address.")
@@ -64,13 +73,22 @@ Filter = Annotated[
 ]
 Select = Annotated[
     list[str] | None,
-    typer.Option("--select", "-s", metavar="COLUMNS", help="Comma-separated; may be repeated."),
+    typer.Option(
+        "--select",
+        "-s",
+        metavar="COLUMNS",
+        help='Names with commas between, or a list such as ["a,b"]; may be repeated. None: "".',
+    ),
 ]
 SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", help="Read this snapshot.")]
 Ref = Annotated[str | None, typer.Option("--ref", help="Read this branch or tag.")]
 AsOf = Annotated[
     str | None,
-    typer.Option("--as-of", help="Read what was current then: ISO time with offset, or ms."),
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="Read what was current then: ISO 8601 with an offset, or ms since the epoch.",
+    ),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", "-n", help="At most this many rows.")]
 CaseInsensitive = Annotated[
@@ -81,6 +99,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DEFAULT_SERVER = "grpc://127.0.0.1:8815"
 
 
+@contextmanager
 def _source(
     name: str | None,
     server: str,
@@ -89,15 +108,19 @@ def _source(
     location: str | None,
     rebase: Sequence[str] | None,
     properties: Sequence[str] | None,
-) -> Source:
+) -> Iterator[Source]:
     if location is not None:
         if name is not None:
             raise BadRequest(f"name one table: {name!r} of a server, or --table {location}")
         pairs = _pairs("--rebase", rebase)
-        return LocalSource(open_table(location, _pairs("--property", properties), pairs))
+        yield LocalSource(open_table(location, _pairs("--property", properties), pairs))
+        return
     if name is None:
         raise BadRequest("name a table of the server, such as db.orders, or give --table PATH")
-    return ServerSource(connect(server, token, tls_roots).table(name))
+    if rebase or properties:
+        raise BadRequest("--rebase and --property go with --table; a server has its own")
+    with connect(server, token, tls_roots) as lake:
+        yield ServerSource(lake.table(_json_list(name) or name))
 
 
 def _pairs(option: str, given: Sequence[str] | None) -> dict[str, str]:
@@ -111,9 +134,31 @@ def _pairs(option: str, given: Sequence[str] | None) -> dict[str, str]:
 
 
 def _columns(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the columns that `--select` names, None without it; `--select ''` is no column."""
     if given is None:
         return None
-    return tuple(name.strip() for text in given for name in text.split(",") if name.strip())
+    names: list[str] = []
+    for text in given:
+        names += _json_list(text) or [n.strip() for n in text.split(",") if n.strip()]
+    return tuple(names)
+
+
+def _json_list(text: str) -> list[str] | None:
+    """Return the names in a JSON list of texts, None where `text` is none: a way to write names
+    that hold what otherwise divides names."""
+    if not text.startswith("["):
+        return None
+    try:
+        names = json.loads(text)
+    except ValueError:
+        return None
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _shown(name: TableName) -> str:
+    """Return a table's name as this command takes it back."""
+    written = name.to_json()
+    return written if isinstance(written, str) else json.dumps(written, ensure_ascii=False)
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -130,9 +175,9 @@ def tables(
     with connect(server, token, tls_roots) as lake:
         names = lake.tables()
     if as_json:
-        typer.echo(json.dumps([name.to_json() for name in names]))
-    for name in () if as_json else names:
-        typer.echo(str(name))
+        typer.echo(json.dumps([list(name.parts) for name in names]))
+    else:
+        typer.echo("".join(printable(_shown(name)) + "\n" for name in names), nl=False)
 
 
 @app.command()
@@ -147,11 +192,12 @@ def describe(
     as_json: Json = False,
 ) -> None:
     """Show what a table is like: version, columns, partitioning, branches, properties."""
-    found = _source(name, server, token, tls_roots, table, rebase, property).describe()
+    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+        found = source.describe()
     if as_json:
         typer.echo(found.model_dump_json())
     else:
-        show.description(found, Console())
+        show.description(found, console())
 
 
 @app.command()
@@ -166,11 +212,12 @@ def schema(
     as_json: Json = False,
 ) -> None:
     """Show a table's columns, with the ids and types of nested fields."""
-    found = _source(name, server, token, tls_roots, table, rebase, property).describe()
+    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+        found = source.describe()
     if as_json:
         typer.echo(json.dumps(found.table_schema))
     else:
-        show.columns(found, Console())
+        show.columns(found, console())
 
 
 @app.command()
@@ -185,11 +232,12 @@ def snapshots(
     as_json: Json = False,
 ) -> None:
     """List a table's snapshots, oldest first, with the branches and tags at each."""
-    found = _source(name, server, token, tls_roots, table, rebase, property).snapshots()
+    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+        found = source.snapshots()
     if as_json:
         typer.echo(found.model_dump_json())
     else:
-        show.snapshots(found, Console())
+        show.snapshots(found, console())
 
 
 @app.command()
@@ -210,11 +258,12 @@ def files(
 ) -> None:
     """List the data files that a scan reads, with their deletes and what is left of the filter."""
     chosen = Selection(filter, None, snapshot_id, ref, as_of, None, not case_insensitive)
-    found = _source(name, server, token, tls_roots, table, rebase, property).files(chosen)
+    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+        found = source.files(chosen)
     if as_json:
         typer.echo(json.dumps(found))
     else:
-        show.files(found, Console())
+        show.files(found["file-scan-tasks"], console())
 
 
 @app.command()
@@ -232,10 +281,10 @@ def count(
     rebase: Rebase = None,
     property: Property = None,
 ) -> None:
-    """Count rows: from metadata where that is exact, else by reading no column of them."""
+    """Count rows, from metadata where that is exact."""
     chosen = Selection(filter, None, snapshot_id, ref, as_of, None, not case_insensitive)
-    source = _source(name, server, token, tls_roots, table, rebase, property)
-    typer.echo(str(source.count(chosen)))
+    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+        typer.echo(str(source.count(chosen)))
 
 
 @app.command()
@@ -264,22 +313,32 @@ def scan(
 ) -> None:
     """Read rows.
 
-    Values in csv and json are encoded as Iceberg's single-value JSON: ISO dates and times, decimals
-    and uuids as strings, binary as hex. Struct fields go by their names.
+    A table shows the first 100 rows unless --limit says how many. In csv and json, values are
+    written as Iceberg's single-value JSON: ISO dates and times, decimals and uuids as text, binary
+    as hex, struct fields by their names. In csv null is an empty field, and the empty text "".
     """
+    columns = _columns(select)
+    # without a limit, a table is a look at the first rows; without columns, it is their number
+    is_look = format is RowFormat.TABLE and limit is None and columns != ()
+    shown = SHOWN_ROWS if is_look else None
     chosen = Selection(
         filter,
-        _columns(select),
+        columns,
         snapshot_id,
         ref,
         as_of,
-        limit,
+        limit if shown is None else shown + 1,
         not case_insensitive,
         ordered,
     )
-    stream = _source(name, server, token, tls_roots, table, rebase, property).rows(chosen)
-    batches = show_progress(stream.batches, stream.total_rows, stream.parts)
-    write_rows(stream.schema, batches, format, output)
+    with (
+        _source(name, server, token, tls_roots, table, rebase, property) as source,
+        reading(source, chosen) as stream,
+    ):
+        rows_are_seen = sys.stdout.isatty() and output is None and format is not RowFormat.TABLE
+        is_watched = sys.stderr.isatty() and not rows_are_seen
+        batches = show_progress(stream) if is_watched else stream.batches
+        write_rows(stream.schema, batches, format, output, shown_rows=shown)
 
 
 @app.command()
@@ -295,4 +354,4 @@ def status(
     if as_json:
         typer.echo(found.model_dump_json())
     else:
-        show.status(found, Console())
+        show.status(found, console())

@@ -1,56 +1,46 @@
-"""Show how far a scan has come, on a terminal; say nothing in a pipe."""
+"""Show how far a scan has come, while a person watches."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TransferSpeedColumn,
-)
+from rich import filesize
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from floeberg.embedded.cli.sources import RowStream
+from floeberg.embedded.cli.terminal import console
 
 
-def show_progress(
-    batches: Iterable[pa.RecordBatch],
-    total_rows: int | None,
-    parts: int,
-    parts_done: Iterable[int] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Pass `batches` on, drawing a bar of rows, bytes and parts on standard error while a person
-    watches.
+def show_progress(stream: RowStream) -> Iterator[pa.RecordBatch]:
+    """Pass the stream's batches on, drawing a bar of rows, bytes and parts on standard error.
 
-    `total_rows` is None where the plan does not know it; then the bar only moves. `parts` is how
-    many endpoints (or tasks) the plan has.
+    Where the plan does not know the total the bar only moves. The line goes when the scan ends.
     """
-    if not sys.stderr.isatty():
-        yield from batches
-        return
-    console = Console(stderr=True)
     with Progress(
         SpinnerColumn(),
-        TextColumn("{task.fields[rows]:,} rows"),
         BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TextColumn("{task.fields[parts]} endpoints"),
+        TextColumn("{task.description}"),
         TimeElapsedColumn(),
-        console=console,
+        console=console(stderr=True),
         transient=True,
+        # the rows go to standard output, as they are
+        redirect_stdout=False,
+        redirect_stderr=False,
     ) as progress:
-        bar = progress.add_task("scan", total=None, rows=0, parts=parts)
-        rows = size = 0
-        for batch in batches:
+        bar = progress.add_task(_told(stream, 0, 0), total=stream.total_rows)
+        rows = size_bytes = 0
+        for batch in stream.batches:
             rows += batch.num_rows
-            size += batch.nbytes
-            # the bar is of bytes: their total follows from the share of rows that has come
-            total = size * total_rows / rows if total_rows and rows else None
-            progress.update(bar, completed=size, total=total, rows=rows)
+            size_bytes += batch.nbytes
+            progress.update(bar, completed=rows, description=_told(stream, rows, size_bytes))
             yield batch
+
+
+def _told(stream: RowStream, rows: int, size_bytes: int) -> str:
+    of = "" if stream.total_rows is None else f" of {stream.total_rows:,}"
+    done = "" if stream.parts_done is None else f"{stream.parts_done()} of "
+    return (
+        f"{rows:,}{of} rows, {filesize.decimal(size_bytes)}, {done}{stream.parts}"
+        f" {stream.parts_name}"
+    )

@@ -3,24 +3,25 @@ program."""
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich.console import Console
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from floeberg.embedded.cli.encoding import json_rows
+from floeberg.embedded.cli.output import binary_output, text_output
+from floeberg.embedded.cli.terminal import console, plain
 from floeberg.protocol.errors import BadRequest
+from floeberg.protocol.types import Json
 
 SHOWN_ROWS = 100
+"""How many rows a table shows of a scan without a limit."""
 
 
 class RowFormat(StrEnum):
@@ -32,123 +33,128 @@ class RowFormat(StrEnum):
 
 
 def write_rows(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], format: RowFormat, output: Path | None
-) -> int:
-    """Write the rows to `output`, or to standard output, and return how many there were.
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    format: RowFormat,
+    output: Path | None,
+    *,
+    shown_rows: int | None = None,
+) -> None:
+    """Write the rows to `output`, or to standard output.
 
-    `table` shows the first hundred rows and says how many more there are. `json` is one object a
-    line. `arrow` is the IPC stream format. Parquet must go to a file.
+    `table` shows at most `shown_rows`, and says so when there are more. `json` is one object a
+    line. `arrow` is the IPC stream format. Parquet must go to a file. When `batches` raises, what
+    was written to standard output is not ended in a way that would pass for whole.
     """
     match format:
         case RowFormat.TABLE:
-            return _write_table(schema, batches, output)
+            _write_table(schema, batches, output, shown_rows)
         case RowFormat.CSV:
-            return _write_csv(schema, batches, output)
+            _write_csv(schema, batches, output)
         case RowFormat.JSON:
-            return _write_json(batches, output)
+            _write_json(batches, output)
         case RowFormat.ARROW:
-            return _write_arrow(schema, batches, output)
+            _write_arrow(schema, batches, output)
         case RowFormat.PARQUET:
-            return _write_parquet(schema, batches, output)
+            _write_parquet(schema, batches, output)
 
 
-def _write_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None) -> int:
+# --- for a person ---------------------------------------------------------------------------------
+
+
+def _write_table(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    output: Path | None,
+    shown_rows: int | None,
+) -> None:
     table = RichTable()
-    for name in schema.names:
-        table.add_column(name, overflow="fold")
+    for field in schema:
+        table.add_column(plain(field.name), overflow="fold", justify=_side(field.type))
     total = 0
     for batch in batches:
-        for row in json_rows(batch.slice(0, max(0, SHOWN_ROWS - total))):
-            table.add_row(*(_cell(value) for value in row.values()))
-        total += batch.num_rows
-    with _text(output) as file:
-        console = Console(file=file, soft_wrap=False)
+        shown = batch if shown_rows is None else batch.slice(0, max(0, shown_rows - total))
         if schema.names:
-            console.print(table)
-        hidden = total - SHOWN_ROWS
-        console.print(
-            f"{total:,} rows"
-            + (f"; {hidden:,} of them not shown (another --format shows all)" if hidden > 0 else "")
-        )
-    return total
+            for row in json_rows(shown):
+                table.add_row(*(_cell(value) for value in row.values()))
+        total += batch.num_rows
+    if shown_rows is not None and total > shown_rows:
+        said = f"{shown_rows:,} rows shown, and there are more: say --limit, or another --format"
+    else:
+        said = f"{total:,} {'row' if total == 1 else 'rows'}"
+    parts = [table, said] if schema.names else [said]
+    if output is None:
+        console().print(*parts, sep="\n")
+        return
+    with text_output(output) as file:
+        console(file).print(*parts, sep="\n")
 
 
-def _cell(value: object) -> str:
+def _side(type_: pa.DataType) -> Literal["left", "right"]:
+    numeric = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+    return "right" if numeric or pa.types.is_decimal(type_) else "left"
+
+
+def _cell(value: Json) -> Text:
     if value is None:
-        return "[dim]null[/dim]"
+        return plain("null", "dim")
+    return plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+# --- for a program --------------------------------------------------------------------------------
+
+
+def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None) -> None:
+    with text_output(output) as file:
+        file.write(csv_line(schema.names))
+        for batch in batches:
+            file.write("".join(csv_line(list(row.values())) for row in json_rows(batch)))
+
+
+def csv_line(values: list[Json]) -> str:
+    r"""Return one line of CSV: null is nothing, the empty text `""`, and nested values are JSON.
+
+    >>> csv_line([1, None, "", "a,b", True, {"c": [None]}])
+    '1,,"","a,b",true,"{""c"": [null]}"\n'
+    """
+    if len(values) == 1 and values[0] is None:
+        return '""\n'  # readers pass over an empty line
+    return ",".join(_csv_field(value) for value in values) + "\n"
+
+
+def _csv_field(value: Json) -> str:
+    if value is None:
+        return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.replace("[", r"\[")
+    if text and not any(special in text for special in ',"\n\r') and text == text.strip():
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
-def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None) -> int:
-    total = 0
-    with _text(output) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(schema.names)
+def _write_json(batches: Iterable[pa.RecordBatch], output: Path | None) -> None:
+    with text_output(output) as file:
         for batch in batches:
-            for row in json_rows(batch):
-                writer.writerow(_csv_cell(value) for value in row.values())
-            total += batch.num_rows
-    return total
+            file.write(
+                "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in json_rows(batch))
+            )
 
 
-def _csv_cell(value: object) -> object:
-    """Return nested values as JSON, truth as true and false; null is the empty field."""
-    if isinstance(value, dict | list | bool):
-        return json.dumps(value, ensure_ascii=False)
-    return value
-
-
-def _write_json(batches: Iterable[pa.RecordBatch], output: Path | None) -> int:
-    total = 0
-    with _text(output) as file:
-        for batch in batches:
-            for row in json_rows(batch):
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            total += batch.num_rows
-    return total
-
-
-def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None) -> int:
-    total = 0
-    with (
-        _binary(output) as file,
-        pa.ipc.new_stream(pa.PythonFile(file, mode="w"), schema) as writer,
-    ):
+def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None) -> None:
+    with binary_output(output) as file:
+        writer = pa.ipc.new_stream(file, schema)
         for batch in batches:
             writer.write_batch(batch)
-            total += batch.num_rows
-    return total
+        # only here: closing writes the mark of the end
+        writer.close()
 
 
 def _write_parquet(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], output: Path | None
-) -> int:
+) -> None:
     if output is None:
         raise BadRequest("a Parquet file cannot be written to a stream; name it with --output FILE")
-    total = 0
-    with pq.ParquetWriter(output, schema) as writer:
+    if not schema.names:
+        raise BadRequest("a Parquet file without columns has no rows; select a column")
+    with binary_output(output) as file, pq.ParquetWriter(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
-            total += batch.num_rows
-    return total
-
-
-@contextmanager
-def _text(output: Path | None) -> Iterator[TextIO]:
-    if output is None:
-        yield sys.stdout
-        return
-    with output.open("w", encoding="utf-8", newline="") as file:
-        yield file
-
-
-@contextmanager
-def _binary(output: Path | None) -> Iterator[BinaryIO]:
-    if output is None:
-        if sys.stdout.isatty():
-            raise BadRequest("binary data would garble the terminal; add --output FILE, or a pipe")
-        yield sys.stdout.buffer
-        return
-    with output.open("wb") as file:
-        yield file

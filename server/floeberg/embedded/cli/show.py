@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as RichTable
 
+from floeberg.embedded.cli.terminal import plain
 from floeberg.protocol.actions import RefEntry, SnapshotList, Status, TableDescription
+from floeberg.protocol.civil_time import format_timestamp
+from floeberg.protocol.expressions.json_form import expression_from_json
+from floeberg.protocol.expressions.model import TRUE
+from floeberg.protocol.expressions.text import format_filter
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import Json, NestedField, children, is_nested
@@ -22,20 +25,19 @@ def description(found: TableDescription, console: Console) -> None:
     for label, value in (
         ("table", ".".join(found.identifier)),
         ("catalog", found.catalog),
-        ("location", found.location or ""),
+        ("location", found.location),
         ("metadata", found.metadata_location),
-        ("format version", str(found.format_version)),
-        ("uuid", found.table_uuid or ""),
+        ("format version", found.format_version),
+        ("uuid", found.table_uuid),
         ("updated", _time(found.last_updated_ms)),
         ("partitioned by", _partitioning(found, schema)),
-        ("snapshots", str(found.snapshot_count)),
-        ("current snapshot", str(found.current_snapshot_id or "none")),
+        ("snapshots", found.snapshot_count),
+        ("current snapshot", found.current_snapshot_id or "none"),
         ("refs", ", ".join(_ref(r) for r in found.refs)),
+        *(("property", f"{key} = {value}") for key, value in sorted(found.properties.items())),
     ):
-        if value:
-            facts.add_row(f"[bold]{label}[/bold]", escape(value))
-    for key, value in sorted(found.properties.items()):
-        facts.add_row("[bold]property[/bold]", escape(f"{key} = {value}"))
+        if value not in (None, ""):
+            facts.add_row(plain(label, "bold"), plain(value))
     console.print(facts)
     console.print()
     columns(found, console)
@@ -43,22 +45,21 @@ def description(found: TableDescription, console: Console) -> None:
 
 def columns(found: TableDescription, console: Console) -> None:
     """Print a table's columns, nested fields below them."""
-    schema = Schema.from_json(found.table_schema)
     table = RichTable("id", "column", "type", "", "doc")
 
     def add(field: NestedField, depth: int) -> None:
         kind = type(field.type).__name__.removesuffix("Type").lower()
         table.add_row(
             str(field.field_id),
-            "  " * depth + escape(field.name),
-            kind if is_nested(field.type) else escape(str(field.type)),
+            plain("  " * depth + field.name),
+            kind if is_nested(field.type) else plain(field.type),
             "required" if field.required else "",
-            escape(field.doc or ""),
+            plain(field.doc or ""),
         )
         for child in children(field.type):
             add(child, depth + 1)
 
-    for field in schema.fields:
+    for field in Schema.from_json(found.table_schema).fields:
         add(field, 0)
     console.print(table)
 
@@ -84,53 +85,56 @@ def snapshots(found: SnapshotList, console: Console) -> None:
         table.add_row(
             str(snapshot.snapshot_id),
             _time(snapshot.timestamp_ms),
-            snapshot.operation,
-            snapshot.summary.get("added-records", ""),
-            snapshot.summary.get("total-records", ""),
-            ", ".join(_ref(r) for r in refs),
+            plain(snapshot.operation),
+            plain(snapshot.summary.get("added-records", "")),
+            plain(snapshot.summary.get("total-records", "")),
+            plain(", ".join(_ref(r) for r in refs)),
         )
     console.print(table)
 
 
 def files(tasks: Sequence[Json], console: Console) -> None:
-    """Print a plan, a line a task."""
-    table = RichTable("file", "from", "length", "rows", "deletes", "residual")
+    """Print the data files of a plan, a line each."""
+    table = RichTable("file", "bytes", "rows", "deletes", "left of the filter")
     for task in tasks:
+        file, residual = task["data-file"], expression_from_json(task["residual"])
         table.add_row(
-            escape(str(task["data-file"]["file-path"])),
-            f"{task['start']:,}",
-            f"{task['length']:,}",
-            f"{task['data-file']['record-count']:,}",
-            str(len(task.get("delete-file-references") or [])),
-            escape(str(task["residual"])),
+            plain(file["file-path"]),
+            f"{file['file-size-in-bytes']:,}",
+            f"{file['record-count']:,}",
+            str(len(task["delete-file-references"])),
+            "" if residual == TRUE else plain(format_filter(residual)),
         )
     console.print(table)
-    console.print(f"{len(tasks):,} tasks")
+    console.print(f"{len(tasks):,} {'file' if len(tasks) == 1 else 'files'}")
 
 
 def status(found: Status, console: Console) -> None:
     """Print a coordinator and its fleet."""
     console.print(
-        f"coordinator {escape(found.coordinator_id)}, version {found.version},"
-        f" up {found.uptime_seconds:,.0f} s"
+        plain(
+            f"coordinator {found.coordinator_id}, version {found.version},"
+            f" up {found.uptime_seconds:,.0f} s"
+        )
     )
     for catalog in found.catalogs:
         default = " (default)" if catalog.is_default else ""
-        console.print(f"catalog {escape(catalog.name)}: {escape(catalog.kind)}{default}")
+        console.print(plain(f"catalog {catalog.name}: {catalog.kind}{default}"))
     table = RichTable("worker", "location", "state", "zone", "streams", "in flight", "version")
     for worker in found.workers:
         table.add_row(
-            escape(worker.worker_id),
-            escape(worker.location),
+            plain(worker.worker_id),
+            plain(worker.location),
             worker.state,
-            escape(worker.zone or ""),
+            plain(worker.zone or ""),
             f"{worker.streams} of {worker.max_streams}",
             f"{worker.bytes_in_flight:,} of {worker.max_bytes:,} bytes",
-            worker.version,
+            plain(worker.version),
         )
     console.print(table)
     if found.queries:
-        console.print(", ".join(f"{n:,} {name}" for name, n in sorted(found.queries.items())))
+        counted = ", ".join(f"{n:,} {name}" for name, n in sorted(found.queries.items()))
+        console.print(plain(f"scans: {counted}"))
 
 
 def _ref(ref: RefEntry) -> str:
@@ -138,4 +142,6 @@ def _ref(ref: RefEntry) -> str:
 
 
 def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(sep=" ", timespec="seconds")
+    """Return a time to the millisecond, so that `--as-of` takes it to mean the same snapshot."""
+    text = format_timestamp(milliseconds * 1000, nanos=False, zoned=False)
+    return text.removesuffix("000").replace("T", " ") + "Z"

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from floeberg.client import RemoteScan, RemoteTable
+from floeberg.client import Progress, RemoteScan, RemoteTable
 from floeberg.embedded.options import ScanOptions
+from floeberg.embedded.reader import BatchReader
 from floeberg.embedded.scan import TableScan
 from floeberg.embedded.table import Table
-from floeberg.protocol.actions import SnapshotList, TableDescription
+from floeberg.protocol.actions import PlanPage, SnapshotList, TableDescription
 from floeberg.protocol.bodies import validate_body
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.types import Json
 from floeberg.server.describing import describe_table, list_snapshots
+
+_READING_THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -36,22 +40,36 @@ class Selection:
 
 @dataclass(frozen=True)
 class RowStream:
-    """A scan under way. `total_rows` is None where the plan does not know it."""
+    """A scan under way.
+
+    `total_rows` is None where the plan does not know it. The plan has so many `parts`, called
+    `parts_name`; `parts_done` tells how many have ended, where that is known.
+    """
 
     schema: pa.Schema
-    batches: Iterator[pa.RecordBatch]
+    batches: Generator[pa.RecordBatch, None, None] | BatchReader
     total_rows: int | None
     parts: int
+    parts_name: str
+    parts_done: Callable[[], int] | None = None
 
 
 class Source(Protocol):
     """One table, wherever it is read."""
 
     def describe(self) -> TableDescription: ...
+
     def snapshots(self) -> SnapshotList: ...
-    def files(self, selection: Selection) -> list[Json]: ...
+
+    def files(self, selection: Selection) -> Json:
+        """Return the data files of a scan in the shape of the REST protocol's scan tasks."""
+        ...
+
     def count(self, selection: Selection) -> int: ...
-    def rows(self, selection: Selection) -> RowStream: ...
+
+    def rows(self, selection: Selection) -> RowStream:
+        """Return the rows of a scan; its `batches` want closing."""
+        ...
 
 
 class ServerSource:
@@ -66,33 +84,44 @@ class ServerSource:
     def snapshots(self) -> SnapshotList:
         return self._table.snapshots()
 
-    def files(self, selection: Selection) -> list[Json]:
-        return [task for page in self._scan(selection).plan() for task in page.tasks]
+    def files(self, selection: Selection) -> Json:
+        return _joined(self._scan(selection).files())
 
     def count(self, selection: Selection) -> int:
         return self._scan(selection).count()
 
     def rows(self, selection: Selection) -> RowStream:
-        planned = self._scan(selection).planned()
+        ended: list[None] = []  # appended to by several threads
+
+        def note(progress: Progress) -> None:
+            ended.extend([None] * progress.finished_endpoints)
+
+        planned = self._scan(selection, on_progress=note).planned()
         total = planned.info.total_records
         return RowStream(
             planned.info.schema,
             planned.batches(),
             total if total >= 0 else None,
             len(planned.info.endpoints),
+            "endpoints",
+            lambda: len(ended),
         )
 
-    def _scan(self, selection: Selection) -> RemoteScan:
-        return self._table.scan(
-            filter=selection.filter,
-            select=selection.select,
-            snapshot_id=selection.snapshot_id,
-            ref=selection.ref,
-            as_of=selection.as_of,
-            limit=selection.limit,
-            ordered=selection.ordered,
-            case_sensitive=selection.case_sensitive,
-        )
+    def _scan(self, selection: Selection, **options: Any) -> RemoteScan:
+        return self._table.scan(**asdict(selection), **options)
+
+
+def _joined(pages: Sequence[PlanPage]) -> Json:
+    """Return one plan of several pages, whose tasks count the delete files of their own page."""
+    tasks: list[Json] = []
+    delete_files: list[Json] = []
+    for page in pages:
+        first = len(delete_files)
+        for task in page.tasks:
+            references = [first + place for place in task["delete-file-references"]]
+            tasks.append({**task, "delete-file-references": references})
+        delete_files += page.delete_files
+    return {"delete-files": delete_files, "file-scan-tasks": tasks}
 
 
 class LocalSource:
@@ -108,31 +137,28 @@ class LocalSource:
     def snapshots(self) -> SnapshotList:
         return list_snapshots(self._table.metadata)
 
-    def files(self, selection: Selection) -> list[Json]:
-        plan = json.loads(self._scan(selection).plan_files_json())
-        tasks: list[Json] = plan["file-scan-tasks"]
-        return tasks
+    def files(self, selection: Selection) -> Json:
+        return json.loads(self._scan(selection).with_split_size(0).plan_files_json())
 
     def count(self, selection: Selection) -> int:
         return self._scan(selection).count()
 
     def rows(self, selection: Selection) -> RowStream:
-        reader = self._scan(selection).to_batch_reader(ScanOptions(num_workers=2))
-        return RowStream(reader.schema, reader, None, reader.num_tasks)
+        options = ScanOptions(num_workers=_READING_THREADS)
+        reader = self._scan(selection).to_batch_reader(options)
+        return RowStream(reader.schema, reader, None, reader.num_tasks, "tasks")
 
     def _scan(self, selection: Selection) -> TableScan:
         # read by the same rules as the command that a server would get
-        body = {
-            "table": "table",
-            "filter": selection.filter,
-            "select": selection.select,
-            "snapshot_id": selection.snapshot_id,
-            "ref": selection.ref,
-            "as_of": selection.as_of,
-            "limit": selection.limit,
-            "case_sensitive": selection.case_sensitive,
-        }
-        command = validate_body(ScanCommand, body, "scan")
+        command = validate_body(ScanCommand, {"table": "table", **asdict(selection)}, "scan")
         return TableScan(
             self._table.metadata, self._table.storage, self._table.config, command.to_request()
         )
+
+
+@contextmanager
+def reading(source: Source, selection: Selection) -> Iterator[RowStream]:
+    """Give a scan's rows, and stop reading at the end of the block."""
+    stream = source.rows(selection)
+    with closing(stream.batches):
+        yield stream
