@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floeberg.worker.deletes.equality import KeySet
+from floeberg.worker.deletes.hashing import Hashes
 
 COLUMNS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int64(), st.integers(0, 3)),
@@ -20,6 +22,10 @@ COLUMNS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.decimal128(9, 2), st.sampled_from([Decimal("1.00"), Decimal("1.01")])),
     (pa.binary(2), st.sampled_from([b"ab", b"\x00\xff"])),
     (pa.bool_(), st.booleans()),
+    (pa.null(), st.none()),
+    (pa.float32(), st.sampled_from([math.nan, 0.5])),
+    (pa.date32(), st.integers(-1, 1)),
+    (pa.binary(9), st.sampled_from([b"abcdefghi", b"abcdefghj"])),
     (pa.timestamp("us", "UTC"), st.integers(-1, 1)),
 ]
 
@@ -43,14 +49,19 @@ def same(a: Any, b: Any) -> bool:
     return a is b or both_nan or (a is not None and b is not None and bool(a == b))
 
 
+def all_alike(columns: Sequence[Any]) -> Hashes:
+    return np.zeros(len(columns[0]), dtype=np.uint64)
+
+
 @settings(max_examples=300)
-@given(tables())
+@given(tables(), st.sampled_from([{}, {"few_keys": 0}, {"few_keys": 0, "hash_rows": all_alike}]))
 def test_matches_what_a_comparison_of_every_pair_matches(
     table: tuple[list[pa.DataType], list[tuple[Any, ...]], list[tuple[Any, ...]]],
+    ways: dict[str, Any],
 ) -> None:
     types, keys, rows = table
 
-    matched = KeySet(arrays(types, keys)).matches(arrays(types, rows))
+    matched = KeySet(arrays(types, keys), **ways).matches(arrays(types, rows))
 
     expected = [
         any(all(same(a, b) for a, b in zip(row, key, strict=True)) for key in keys) for row in rows
@@ -58,8 +69,30 @@ def test_matches_what_a_comparison_of_every_pair_matches(
     assert matched.tolist() == expected
 
 
+texts = st.text(max_size=3) | st.text("ab", min_size=6, max_size=20)
+
+
+@given(st.lists(st.none() | texts), st.lists(st.none() | texts), st.integers(0, 3))
+def test_texts_of_any_length_match(
+    keys: list[str | None], rows: list[str | None], skipped: int
+) -> None:
+    column = pa.array(rows, pa.string()).slice(min(skipped, len(rows)))
+
+    matched = KeySet([pa.array(keys, pa.string())], few_keys=0).matches([column])
+
+    assert matched.tolist() == [row in keys for row in column.to_pylist()]
+
+
+def test_zeros_of_either_sign_are_different_keys() -> None:
+    for ways in ({}, {"few_keys": 0}):
+        assert KeySet([pa.array([0.0])], **ways).matches([pa.array([0.0, -0.0])]).tolist() == [
+            True,
+            False,
+        ]
+
+
 def test_many_keys_of_several_columns_do_not_collide() -> None:
-    numbers = np.arange(50_000)
+    numbers = np.arange(50_000)  # more than are few
     keys = [pa.array(numbers), pa.array(numbers * 7), pa.array(numbers % 11)]
     rows = [pa.array(numbers), pa.array(numbers * 7), pa.array((numbers + numbers % 2) % 11)]
 
