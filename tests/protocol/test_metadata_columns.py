@@ -92,6 +92,20 @@ def test_a_dropped_field_of_v1_keeps_its_type():
     )
 
 
+def test_a_dropped_field_of_v1_leaves_its_name_to_a_later_one():
+    metadata = table(
+        [part(1000, 3, "region")],
+        [part(1000, 3, "region_1000", "void"), part(1001, 3, "region")],
+    )
+
+    assert partition_column(metadata).type == StructType(
+        (
+            NestedField(1000, "region_1000", StringType()),
+            NestedField(1001, "region", StringType()),
+        )
+    )
+
+
 def test_a_dropped_source_column_has_its_last_type():
     older = {
         "type": "struct",

@@ -82,8 +82,11 @@ def partition_column(metadata: TableMetadata) -> NestedField:
     tables may.
     """
     merged: dict[int, tuple[PartitionField, Type]] = {}
+    names: dict[int, str] = {}
     for spec in sorted(metadata.partition_specs, key=lambda s: s.spec_id):
         for field in spec.fields:
+            # v1 renames a dropped field when its name is used again
+            names[field.field_id] = field.name
             known = merged.get(field.field_id)
             type_ = _partition_value_type(field, metadata)
             if known is None or isinstance(known[0].transform, Void):
@@ -102,8 +105,10 @@ def partition_column(metadata: TableMetadata) -> NestedField:
                 )
     taken: set[str] = set()
     fields = []
-    for field_id, (field, type_) in sorted(merged.items()):
-        name = field.name if field.name not in taken else f"{field.name}_{field_id}"
+    for field_id, (_, type_) in sorted(merged.items()):
+        name = names[field_id]
+        if name in taken:
+            name = f"{name}_{field_id}"
         taken.add(name)
         fields.append(NestedField(field_id, name, type_))
     return NestedField(
