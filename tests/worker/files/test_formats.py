@@ -187,6 +187,18 @@ def test_encrypted_files_are_unsupported(tmp_path: Path) -> None:
         open_rows(open_storage(), data_file(path, FileFormat.PARQUET, key_metadata=b"k"))
 
 
+def test_times_that_pyarrow_cannot_read_from_orc_are_unsupported(tmp_path: Path) -> None:
+    """Spark writes them to ORC without ado; the file is sound."""
+    sink = io.BytesIO()
+    orc.write_table(pa.table({"t": pa.array([-(10**16) * 6], pa.timestamp("us"))}), sink)
+
+    with (
+        opened(tmp_path, FileFormat.ORC, sink.getvalue()) as file,
+        pytest.raises(Unsupported, match="not read from ORC"),
+    ):
+        list(file.chunks({0}))
+
+
 def test_a_puffin_file_holds_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"PFA1")

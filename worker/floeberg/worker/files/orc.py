@@ -9,9 +9,10 @@ from collections.abc import Iterator, Set
 from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.orc as orc
 
-from floeberg.protocol.errors import CorruptDataFile, CorruptTable
+from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
 from floeberg.protocol.name_mapping import NameMapping
 from floeberg.worker.arrow import ArrowField, StructRows, rows_without_columns
 from floeberg.worker.files.decoding import decoding
@@ -22,6 +23,9 @@ from floeberg.worker.files.stored import StoredField, stored_fields
 _FIELD_ID = b"iceberg.id"
 _FIRST_STRIPE = 3
 """Where the first stripe starts: after the letters ORC."""
+
+_OUT_OF_RANGE = "out of range for nanosecond"
+"""What pyarrow says of a timestamp that it can't hold; it reads them in nanoseconds only."""
 
 
 class OrcRows:
@@ -74,7 +78,15 @@ class OrcRows:
         with decoding(self._location, self._corrupt):
             # no column at all would lose the number of rows
             columns: Any = wanted or [0]  # numbers, where the stubs know names only
-            batch = self._file.read_stripe(stripe, columns=columns)
+            try:
+                batch = self._file.read_stripe(stripe, columns=columns)
+            except pa.ArrowInvalid as exc:
+                if _OUT_OF_RANGE not in str(exc):
+                    raise
+                raise Unsupported(
+                    f"{self._location} holds times before 1677-09-21 or after 2262-04-11, which"
+                    " are not read from ORC"
+                ) from exc
             return batch.to_struct_array() if wanted else rows_without_columns(batch.num_rows)
 
     def close(self) -> None:
