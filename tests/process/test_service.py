@@ -84,3 +84,12 @@ def test_clear_text_is_never_advertised_next_to_tls() -> None:
         advertised_location("grpc+tcp://w1:9", "0.0.0.0", 5, tls=True)
     with pytest.raises(BadConfig, match="no Flight URI"):
         advertised_location("http://w1:9", "0.0.0.0", 5, tls=False)
+
+
+@pytest.mark.parametrize(
+    "advertise",
+    ["", "worker 1", "grpc://w1", "grpc://w1:0", "w1:99999", "grpc://[::1:5", "grpc://w1:9/x"],
+)
+def test_what_is_no_address_is_not_advertised(advertise: str) -> None:
+    with pytest.raises(BadConfig, match="no Flight URI"):
+        advertised_location(advertise, "0.0.0.0", 5, tls=False)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from floeberg.process.config import option
 from floeberg.protocol.errors import BadConfig
+from floeberg.protocol.registration import is_location
 from floeberg.protocol.sealing import Keyring
 
 
@@ -133,8 +134,8 @@ def advertised_location(advertise: str | None, host: str, port: int, *, tls: boo
     """Return the URI to tell others, for a service that is bound to `host` and `port`.
 
     `advertise` is a whole URI, `HOST:PORT` or `HOST`. Raises `BadConfig` where it is missing and
-    `host` is no address that others could dial, and for a clear-text URI of a TLS service: clients
-    would send their tokens in clear.
+    `host` is no address that others could dial, for what is no address at all, and for a clear-text
+    URI of a TLS service: clients would send their tokens in clear.
 
     >>> advertised_location("worker-1.lake", "0.0.0.0", 8816, tls=True)
     'grpc+tls://worker-1.lake:8816'
@@ -145,14 +146,19 @@ def advertised_location(advertise: str | None, host: str, port: int, *, tls: boo
                 f"'advertise' must say where others reach this process: they can't dial {host}"
             )
         return location(host, port, tls=tls)
-    scheme, separator, rest = advertise.partition("://")
-    if separator:
-        if tls and scheme != "grpc+tls":
-            raise BadConfig(f"'advertise' {advertise} is clear text, and this process serves TLS")
-        if scheme not in ("grpc", "grpc+tcp", "grpc+tls") or not rest:
-            raise BadConfig(
-                f"'advertise' {advertise} is no Flight URI (grpc+tcp:// or grpc+tls://)"
-            )
+    uri = _advertised_uri(advertise, port, tls=tls)
+    if not is_location(uri):
+        raise BadConfig(
+            f"'advertise' {advertise} is no Flight URI (grpc+tcp://HOST:PORT or"
+            " grpc+tls://HOST:PORT), and no HOST or HOST:PORT"
+        )
+    if tls and not uri.startswith("grpc+tls:"):
+        raise BadConfig(f"'advertise' {advertise} is clear text, and this process serves TLS")
+    return uri
+
+
+def _advertised_uri(advertise: str, port: int, *, tls: bool) -> str:
+    if "://" in advertise:
         return advertise
     named_host, colon, named_port = advertise.rpartition(":")
     if colon and named_port.isdigit() and (":" not in named_host or named_host.endswith("]")):

@@ -10,11 +10,12 @@ there anyhow, or removes one that joins again with its next renewal.)
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from floeberg.protocol.bodies import dump_json, parse_body
 from floeberg.protocol.errors import Unauthenticated
@@ -26,7 +27,31 @@ REGISTER_WORKER = "floeberg.register-worker"
 RENEW_WORKER = "floeberg.renew-worker"
 LEAVE_WORKER = "floeberg.leave-worker"
 
+_LOCATION = re.compile(
+    r"grpc(\+tcp|\+tls)?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})"
+)
+
+
+def is_location(text: str) -> bool:
+    """Say whether `text` is a Flight URI that clients can dial: a scheme, a host and a port.
+
+    >>> is_location("grpc+tls://worker-1.lake:8815"), is_location("grpc://worker 1:8815")
+    (True, False)
+    """
+    found = _LOCATION.fullmatch(text)
+    return found is not None and 0 < int(found["port"]) < 1 << 16
+
+
+def _location(text: str) -> str:
+    if not is_location(text):
+        raise ValueError(f"{text!r} is no Flight URI, such as grpc+tcp://worker-1:8815")
+    return text
+
+
 Name = Annotated[str, Field(min_length=1, max_length=256)]
+# What can't be dialled, or not even written into a FlightInfo, must not reach the fleet: every scan
+# would fail for one worker that was told a wrong address.
+Location = Annotated[Name, AfterValidator(_location)]
 Count = Annotated[int, Field(ge=0, strict=True)]
 
 
@@ -51,7 +76,7 @@ class RegisterWorker(_Message):
     """
 
     worker_id: Name
-    location: Name
+    location: Location
     max_streams: Annotated[int, Field(ge=1, strict=True)]
     max_bytes: Annotated[int, Field(ge=1, strict=True)]
     version: Name

@@ -5,7 +5,7 @@ import logging
 import pytest
 from prometheus_client import CollectorRegistry
 
-from floeberg.protocol.errors import Denied, Unauthenticated
+from floeberg.protocol.errors import BadCommand, Denied, Unauthenticated
 from floeberg.protocol.registration import (
     LeaveWorker,
     RegisterWorker,
@@ -70,6 +70,16 @@ def test_a_worker_registers_renews_and_leaves(members: Members) -> None:
     assert (member.streams, member.bytes_in_flight, seconds_ago) == (3, 50, 0.0)
 
     members.leave(sealed(LeaveWorker(worker_id="w1")))
+    assert members.ready() == ()
+
+
+def test_a_worker_that_nobody_could_dial_is_not_taken_in(members: Members) -> None:
+    # as a worker of another version may send it
+    wrong = introduction().model_copy(update={"location": "grpc+tcp://worker 1:8816"})
+
+    with pytest.raises(BadCommand, match="'location'.*no Flight URI"):
+        members.register(sealed(wrong))
+
     assert members.ready() == ()
 
 
