@@ -13,90 +13,42 @@ import typer
 
 from floeberg.client import connect
 from floeberg.embedded.cli import show
+from floeberg.embedded.cli.arguments import column_names, pairs, table_name, written_name
 from floeberg.embedded.cli.errors import Commands
+from floeberg.embedded.cli.options import (
+    DEFAULT_SERVER,
+    AsOf,
+    CaseInsensitive,
+    Filter,
+    Json,
+    Limit,
+    Location,
+    Name,
+    Property,
+    Rebase,
+    Ref,
+    Select,
+    Server,
+    SnapshotId,
+    TlsRoots,
+    Token,
+)
 from floeberg.embedded.cli.progress import show_progress
 from floeberg.embedded.cli.rows import SHOWN_ROWS, RowFormat, write_rows
 from floeberg.embedded.cli.sources import LocalSource, Selection, ServerSource, Source, reading
 from floeberg.embedded.cli.terminal import console, printable
 from floeberg.embedded.table import open_table
-from floeberg.protocol.commands import TableName
+from floeberg.process.version import floeberg_version
 from floeberg.protocol.errors import BadRequest
 
 app = typer.Typer(
     name="floeberg",
     cls=Commands,
-    help="Serve Apache Iceberg tables over Arrow Flight, and read them.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-
-# --- options that several commands share ---------------------------------------------------------
-
-Name = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TABLE",
-        help='A table of the server, such as db.orders; ["db", "a.b"] where a name holds a dot.',
-    ),
-]
-Server = Annotated[
-    str, typer.Option("--server", envvar="FLOEBERG_SERVER", help="The coordinator's address.")
-]
-Token = Annotated[
-    str | None,
-    typer.Option("--token", envvar="FLOEBERG_TOKEN", help="A bearer token.", show_default=False),
-]
-TlsRoots = Annotated[
-    Path | None,
-    typer.Option("--tls-roots", envvar="FLOEBERG_TLS_ROOTS", help="Certificates to trust (PEM)."),
-]
-Location = Annotated[
-    str | None,
-    typer.Option(
-        "--table",
-        metavar="PATH",
-        help="Read a table without a server: its directory, or a metadata file.",
-    ),
-]
-Rebase = Annotated[
-    list[str] | None,
-    typer.Option("--rebase", metavar="OLD=NEW", help="With --table: where a prefix lives now."),
-]
-Property = Annotated[
-    list[str] | None,
-    typer.Option("--property", metavar="KEY=VALUE", help="With --table: a FileIO property."),
-]
-Filter = Annotated[
-    str | None, typer.Option("--filter", "-f", help="Such as: amount > 10 AND region = 'eu'.")
-]
-Select = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--select",
-        "-s",
-        metavar="COLUMNS",
-        help='Names with commas between, or a list such as ["a,b"]; may be repeated. None: "".',
-    ),
-]
-SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", help="Read this snapshot.")]
-Ref = Annotated[str | None, typer.Option("--ref", help="Read this branch or tag.")]
-AsOf = Annotated[
-    str | None,
-    typer.Option(
-        "--as-of",
-        metavar="TIME",
-        help="Read what was current then: ISO 8601 with an offset, or ms since the epoch.",
-    ),
-]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", help="At most this many rows.")]
-CaseInsensitive = Annotated[
-    bool, typer.Option("--case-insensitive", help="Match column names without regard to case.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-DEFAULT_SERVER = "grpc://127.0.0.1:8815"
 
 
 @contextmanager
@@ -112,56 +64,33 @@ def _source(
     if location is not None:
         if name is not None:
             raise BadRequest(f"name one table: {name!r} of a server, or --table {location}")
-        pairs = _pairs("--rebase", rebase)
-        yield LocalSource(open_table(location, _pairs("--property", properties), pairs))
+        properties_given = pairs("--property", properties)
+        yield LocalSource(open_table(location, properties_given, pairs("--rebase", rebase)))
         return
     if name is None:
         raise BadRequest("name a table of the server, such as db.orders, or give --table PATH")
     if rebase or properties:
         raise BadRequest("--rebase and --property go with --table; a server has its own")
     with connect(server, token, tls_roots) as lake:
-        yield ServerSource(lake.table(_json_list(name) or name))
+        yield ServerSource(lake.table(table_name(name)))
 
 
-def _pairs(option: str, given: Sequence[str] | None) -> dict[str, str]:
-    pairs = {}
-    for text in given or ():
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise BadRequest(f"{option} {text!r} is not of the form KEY=VALUE")
-        pairs[key] = value
-    return pairs
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"floeberg {floeberg_version()}")
+        raise typer.Exit
 
 
-def _columns(given: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the columns that `--select` names, None without it; `--select ''` is no column."""
-    if given is None:
-        return None
-    names: list[str] = []
-    for text in given:
-        names += _json_list(text) or [n.strip() for n in text.split(",") if n.strip()]
-    return tuple(names)
+# --- commands -------------------------------------------------------------------------------------
 
 
-def _json_list(text: str) -> list[str] | None:
-    """Return the names in a JSON list of texts, None where `text` is none: a way to write names
-    that hold what otherwise divides names."""
-    if not text.startswith("["):
-        return None
-    try:
-        names = json.loads(text)
-    except ValueError:
-        return None
-    return names if names and all(isinstance(name, str) for name in names) else None
-
-
-def _shown(name: TableName) -> str:
-    """Return a table's name as this command takes it back."""
-    written = name.to_json()
-    return written if isinstance(written, str) else json.dumps(written, ensure_ascii=False)
-
-
-# --- commands ------------------------------------------------------------------------------------
+@app.callback()
+def floeberg(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, help="Show the version.")
+    ] = False,
+) -> None:
+    """Serve Apache Iceberg tables over Arrow Flight, and read them."""
 
 
 @app.command()
@@ -177,7 +106,7 @@ def tables(
     if as_json:
         typer.echo(json.dumps([list(name.parts) for name in names]))
     else:
-        typer.echo("".join(printable(_shown(name)) + "\n" for name in names), nl=False)
+        typer.echo("".join(printable(written_name(name)) + "\n" for name in names), nl=False)
 
 
 @app.command()
@@ -313,11 +242,14 @@ def scan(
 ) -> None:
     """Read rows.
 
-    A table shows the first 100 rows unless --limit says how many. In csv and json, values are
-    written as Iceberg's single-value JSON: ISO dates and times, decimals and uuids as text, binary
-    as hex, struct fields by their names. In csv null is an empty field, and the empty text "".
+    A table shows the first 100 rows, unless --limit says how many.
+
+    csv and json have values as Iceberg's single-value JSON: ISO dates and times,
+    decimals and uuids as text, binary as hex, struct fields by their names.
+
+    In csv, null is an empty field and the empty text is "".
     """
-    columns = _columns(select)
+    columns = column_names(select)
     # without a limit, a table is a look at the first rows; without columns, it is their number
     is_look = format is RowFormat.TABLE and limit is None and columns != ()
     shown = SHOWN_ROWS if is_look else None

@@ -1,28 +1,27 @@
 """The `floeberg` command's services: a coordinator, a worker, or a whole fleet on this machine.
 
-Their flags are the keys of their configurations, so that a value has one name everywhere.
+Their flags are the keys of their configurations, so that a value has one name everywhere. A service
+is imported when it is asked for: the libraries of its catalogs and stores take longer to load than
+most questions to a server take to answer.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from floeberg.embedded.up import UpConfig, run_up
+from floeberg.embedded.cli.terminal import printable
 from floeberg.process.config import config_from_command_line
 from floeberg.protocol.sealing import Keyring
-from floeberg.server.config import CoordinatorConfig
-from floeberg.server.process import run_coordinator
-from floeberg.worker.config import WorkerConfig
-from floeberg.worker.process import run_worker
 
 # everything after the command's name, --help too, is for the configuration's own parser
 _PASS_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+_PANEL = "Serve"
 
 _UP = "Serve tables from this machine: a coordinator and workers, kept running."
 _COORDINATOR = "Run a coordinator: it plans scans, and sends clients to the workers."
@@ -31,13 +30,16 @@ _WORKER = "Run a worker: it reads what coordinators have planned."
 
 def add_services(app: typer.Typer) -> None:
     """Give `app` the commands `up`, `coordinator`, `worker` and `key`."""
-    app.command("up", help=_UP, context_settings=_PASS_ON)(up)
-    app.command("coordinator", help=_COORDINATOR, context_settings=_PASS_ON)(coordinator)
-    app.command("worker", help=_WORKER, context_settings=_PASS_ON)(worker)
-    app.command("key")(key)
+    passing_on = partial(app.command, context_settings=_PASS_ON, rich_help_panel=_PANEL)
+    passing_on("up", help=_UP)(up)
+    passing_on("coordinator", help=_COORDINATOR)(coordinator)
+    passing_on("worker", help=_WORKER)(worker)
+    app.command("key", rich_help_panel=_PANEL)(key)
 
 
 def up(context: typer.Context) -> None:
+    from floeberg.embedded.up import UpConfig, run_up
+
     config = config_from_command_line(
         UpConfig, context.args, os.environ, program="floeberg up", summary=_UP
     )
@@ -45,6 +47,9 @@ def up(context: typer.Context) -> None:
 
 
 def coordinator(context: typer.Context) -> None:
+    from floeberg.server.config import CoordinatorConfig
+    from floeberg.server.process import run_coordinator
+
     config = config_from_command_line(
         CoordinatorConfig,
         context.args,
@@ -56,6 +61,9 @@ def coordinator(context: typer.Context) -> None:
 
 
 def worker(context: typer.Context) -> None:
+    from floeberg.worker.config import WorkerConfig
+    from floeberg.worker.process import run_worker
+
     config = config_from_command_line(
         WorkerConfig, context.args, os.environ, program="floeberg worker", summary=_WORKER
     )
@@ -70,16 +78,18 @@ def key(
     """Make a key that coordinators and workers share."""
     keyring = Keyring.generate()
     keyring.write(file)
-    typer.echo(f"{file} holds the new key {keyring.active.key_id}; keep it to the fleet")
+    typer.echo(
+        f"{printable(str(file))} holds the new key {keyring.active.key_id}; keep it to the fleet"
+    )
 
 
 def _announce(addresses: Mapping[str, object]) -> None:
-    console = Console(highlight=False)
-    console.print(f"coordinator  [bold]{addresses['coordinator']}[/bold]", soft_wrap=True)
-    console.print(f"health       {addresses['http']}", soft_wrap=True)
+    """Say where everything is, and what to try."""
     workers = addresses["workers"]
     assert isinstance(workers, list)
-    for one in workers:
-        console.print(f"worker       {one['location']}", soft_wrap=True)
     server = addresses["coordinator"]
-    console.print(f"try          floeberg tables --server {server}", soft_wrap=True)
+    typer.echo(f"coordinator  {server}")
+    typer.echo(f"health       {addresses['http']}")
+    for one in workers:
+        typer.echo(f"worker       {one['location']}")
+    typer.echo(f"try          floeberg tables --server {server}")

@@ -1,0 +1,72 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TABLE",
+        help='A table of the server, such as db.orders; ["db", "a.b"] where a name holds a dot.',
+    ),
+]
+Server = Annotated[
+    str, typer.Option("--server", envvar="FLOEBERG_SERVER", help="The coordinator's address.")
+]
+Token = Annotated[
+    str | None,
+    typer.Option("--token", envvar="FLOEBERG_TOKEN", help="A bearer token.", show_default=False),
+]
+TlsRoots = Annotated[
+    Path | None,
+    typer.Option("--tls-roots", envvar="FLOEBERG_TLS_ROOTS", help="Certificates to trust (PEM)."),
+]
+Location = Annotated[
+    str | None,
+    typer.Option(
+        "--table",
+        metavar="PATH",
+        help="Read a table without a server: its directory, or a metadata file.",
+    ),
+]
+Rebase = Annotated[
+    list[str] | None,
+    typer.Option("--rebase", metavar="OLD=NEW", help="With --table: where a prefix lives now."),
+]
+Property = Annotated[
+    list[str] | None,
+    typer.Option("--property", metavar="KEY=VALUE", help="With --table: a FileIO property."),
+]
+Filter = Annotated[
+    str | None, typer.Option("--filter", "-f", help="Such as: amount > 10 AND region = 'eu'.")
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        "-s",
+        metavar="COLUMNS",
+        help='Names with commas between, or a list such as ["a,b"]; may be repeated. None: "".',
+    ),
+]
+SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", help="Read this snapshot.")]
+Ref = Annotated[str | None, typer.Option("--ref", help="Read this branch or tag.")]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="Read what was current then: ISO 8601 with an offset, or ms since the epoch.",
+    ),
+]
+Limit = Annotated[int | None, typer.Option("--limit", "-n", help="At most this many rows.")]
+CaseInsensitive = Annotated[
+    bool, typer.Option("--case-insensitive", help="Match column names without regard to case.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+DEFAULT_SERVER = "grpc://127.0.0.1:8815"
