@@ -83,10 +83,13 @@ def data_file(path: Path, format_: FileFormat, **changes: Any) -> DataFile:
     return DataFile(str(path), format_, **(facts | changes))
 
 
-def opened(directory: Path, format_: FileFormat, content: bytes | None = None) -> StoredFile:
+def opened(
+    directory: Path, format_: FileFormat, content: bytes | None = None, num_rows: int = ROWS
+) -> StoredFile:
     path = directory / f"f.{format_}"
     path.write_bytes(WRITERS[format_]() if content is None else content)
-    return open_rows(open_storage(), data_file(path, format_), mapping=MAPPING)
+    file = data_file(path, format_, record_count=num_rows)
+    return open_rows(open_storage(), file, mapping=MAPPING)
 
 
 def rows_of(file: StoredFile, leaves: Sequence[int], share: Share) -> list[tuple[int, Any]]:
@@ -306,7 +309,7 @@ def test_reads_avros_types(
     schema = {"type": "record", "name": "r", "fields": fields}
     content = container(schema, [{"plain": value, "optional": None}])
 
-    with opened(tmp_path, FileFormat.AVRO, content) as file:
+    with opened(tmp_path, FileFormat.AVRO, content, num_rows=1) as file:
         [chunk] = file.chunks(frozenset(range(4)))
     column, optional = chunk.rows.field(0), chunk.rows.field(1)
 

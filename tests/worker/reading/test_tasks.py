@@ -139,6 +139,21 @@ def test_a_file_of_another_number_of_rows_is_refused(people: TableWriter) -> Non
         read(plan_of(people, change=fewer))
 
 
+@delete_kinds
+def test_a_delete_file_of_another_number_of_rows_is_refused(
+    people: TableWriter, delete: Delete
+) -> None:
+    (file,) = people.append(ROWS)
+    delete(people, file)
+
+    def more(task: FileScanTask) -> list[FileScanTask]:
+        counted = [replace(d, record_count=9) for d in task.delete_files]
+        return [replace(task, delete_files=tuple(counted))]
+
+    with pytest.raises(CorruptDeletes, match="its manifest says 9"):
+        read(plan_of(people, change=more))
+
+
 def test_a_listed_file_without_rows_need_not_exist(people: TableWriter) -> None:
     (file,) = people.append(ROWS)
     people.local(file.location).unlink()

@@ -27,7 +27,8 @@ def open_rows(
 ) -> StoredFile:
     """Open the rows of `file`; the caller closes them.
 
-    Raises `corrupt` when the file cannot be decoded, `MissingFile` when it is gone, and
+    Raises `corrupt` when the file cannot be decoded or has not the rows that its manifest says,
+    `MissingFile` when it is gone, and
     `Unsupported` for encrypted files.
     """
     if file.key_metadata is not None:
@@ -52,12 +53,18 @@ def open_rows(
 
     try:
         try:
-            return open_with(file.size_bytes)
+            rows = open_with(file.size_bytes)
         except corrupt:
             # files that were copied or rewritten by hand have other sizes than their manifests say
             size = storage.size(file.location)
             if size == file.size_bytes:
                 raise
-            return open_with(size)
+            rows = open_with(size)
     except MissingFile as exc:
         raise MissingFile(file.location, role) from exc
+    if rows.num_rows != file.record_count:
+        raise corrupt(
+            f"the {role} {file.location} holds {rows.num_rows} rows;"
+            f" its manifest says {file.record_count}"
+        )
+    return rows

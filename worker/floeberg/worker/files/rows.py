@@ -85,8 +85,8 @@ class StoredFile(Protocol):
     def columns(self) -> tuple[StoredField, ...]: ...
 
     @property
-    def num_rows(self) -> int | None:
-        """Rows in the whole file; None where only reading it would tell."""
+    def num_rows(self) -> int:
+        """Rows in the whole file."""
         ...
 
     def decoded(self, leaves: Set[int]) -> tuple[StoredField, ...]:

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Iterator
 
 from floeberg.protocol.arrow import arrow_schema
-from floeberg.protocol.errors import CorruptDataFile
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.protocol.files import DataFile
 from floeberg.protocol.metadata import TableMetadata
@@ -66,7 +65,7 @@ class TaskReader:
         with open_rows(
             self._storage, task.data_file, mapping=self._mapping, verify_crc=self._verify_crc
         ) as rows:
-            self._check(task.data_file, rows)
+            self._warn_of_unknown_columns(task.data_file, rows)
             yield from self._read_rows(task, from_row, rows, row_filter)
 
     def _read_rows(
@@ -98,11 +97,7 @@ class TaskReader:
         sources = resolver.resolve(row_filter.columns, rows.columns)
         return row_group_test(task.residual, self._schema, row_filter.fields, sources, rows.columns)
 
-    def _check(self, file: DataFile, rows: StoredFile) -> None:
-        if rows.num_rows is not None and rows.num_rows != file.record_count:
-            raise CorruptDataFile(
-                f"{file.location} holds {rows.num_rows} rows; its manifest says {file.record_count}"
-            )
+    def _warn_of_unknown_columns(self, file: DataFile, rows: StoredFile) -> None:
         if self._mapping is None and not has_field_ids(rows.columns):
             logger.warning(
                 "data file without field ids and table without a name mapping: no column is known",
