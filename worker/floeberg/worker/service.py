@@ -9,6 +9,7 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from floeberg.process.flight import FlightService
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.flight_errors import as_flight_errors
 from floeberg.worker.streams import Redeemer
@@ -16,8 +17,10 @@ from floeberg.worker.streams import Redeemer
 STATUS_ACTION = "floeberg.worker-status"
 
 
-class WorkerServer(fl.FlightServerBase):
+class WorkerServer(FlightService):
     """Answers calls from the moment it is made; `shutdown` ends it."""
+
+    answers = "DoGet with tickets that a coordinator's GetFlightInfo gives"
 
     def __init__(
         self,

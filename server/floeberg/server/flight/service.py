@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from floeberg.process.flight import FlightService
 from floeberg.protocol.actions import TablesRequest
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
@@ -27,8 +28,10 @@ from floeberg.server.flight.tables import list_tables, name_filter, path_of
 T = TypeVar("T")
 
 
-class CoordinatorServer(fl.FlightServerBase):
+class CoordinatorServer(FlightService):
     """Answers calls from the moment it is made; `shutdown` ends it."""
+
+    answers = "ListFlights, GetFlightInfo, GetSchema, DoGet and actions"
 
     def __init__(
         self,

@@ -1,0 +1,75 @@
+"""A Flight server on which every call has an answer: what a service doesn't serve, it says so.
+
+Left to pyarrow, such a call fails without a word and without a code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, NoReturn
+
+import pyarrow.flight as fl
+
+from floeberg.protocol.errors import Unsupported
+from floeberg.protocol.flight_errors import as_flight_errors
+
+
+class FlightService(fl.FlightServerBase):
+    """Base of the Flight services. `answers` completes "this service answers …", for the message
+    that refuses other calls with `Unsupported`.
+    """
+
+    answers: ClassVar[str]
+
+    def _refuse(self, context: fl.ServerCallContext, call: str) -> NoReturn:
+        with as_flight_errors(context):
+            raise Unsupported(f"{call} is not served here: this service answers {self.answers}")
+        raise AssertionError("as_flight_errors raises what is raised within")
+
+    # the stubs have text for the criteria's bytes, and a bare schema for GetSchema's result
+    def list_flights(  # type: ignore[override]
+        self, context: fl.ServerCallContext, criteria: bytes
+    ) -> Iterator[fl.FlightInfo]:
+        self._refuse(context, "ListFlights")
+
+    def get_flight_info(
+        self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
+    ) -> fl.FlightInfo:
+        self._refuse(context, "GetFlightInfo")
+
+    def get_schema(  # type: ignore[override]
+        self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
+    ) -> fl.SchemaResult:
+        self._refuse(context, "GetSchema")
+
+    def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
+        self._refuse(context, "DoGet")
+
+    def do_put(
+        self,
+        context: fl.ServerCallContext,
+        descriptor: fl.FlightDescriptor,
+        reader: fl.MetadataRecordBatchReader,
+        writer: fl.FlightMetadataWriter,
+    ) -> None:
+        self._refuse(context, "DoPut")
+
+    def do_exchange(
+        self,
+        context: fl.ServerCallContext,
+        descriptor: fl.FlightDescriptor,
+        reader: fl.MetadataRecordBatchReader,
+        writer: fl.MetadataRecordBatchWriter,
+    ) -> None:
+        self._refuse(context, "DoExchange")
+
+    # the stubs ask for Action and bytes where pyarrow takes tuples and Result
+    def do_action(  # type: ignore[override]
+        self, context: fl.ServerCallContext, action: fl.Action
+    ) -> Iterator[fl.Result]:
+        self._refuse(context, "DoAction")
+
+    def list_actions(  # type: ignore[override]
+        self, context: fl.ServerCallContext
+    ) -> list[tuple[str, str]]:
+        self._refuse(context, "ListActions")

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+
+from floeberg.process.flight import FlightService
+from floeberg.protocol.errors import Unsupported
+from floeberg.protocol.flight_errors import from_flight
+
+TABLE = fl.FlightDescriptor.for_path("db", "orders")
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+class Silent(FlightService):
+    answers = "nothing at all"
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[fl.FlightClient]:
+    monkeypatch.setattr(sys, "tracebacklimit", 0, raising=False)
+    with Silent("grpc://127.0.0.1:0") as server, fl.connect(f"grpc://127.0.0.1:{server.port}") as c:
+        yield c
+
+
+def put(client: fl.FlightClient) -> None:
+    writer, _ = client.do_put(TABLE, SCHEMA)
+    writer.write_batch(pa.record_batch([pa.array([1])], schema=SCHEMA))
+    writer.close()
+
+
+def exchange(client: fl.FlightClient) -> None:
+    writer, reader = client.do_exchange(TABLE)
+    with writer:
+        reader.read_chunk()
+
+
+@pytest.mark.parametrize(
+    ("call", "ask"),
+    [
+        ("ListFlights", lambda client: list(client.list_flights())),
+        ("GetFlightInfo", lambda client: client.get_flight_info(TABLE)),
+        ("GetSchema", lambda client: client.get_schema(TABLE)),
+        ("DoPut", put),
+        ("DoExchange", exchange),
+        ("DoGet", lambda client: client.do_get(fl.Ticket(b"x")).read_all()),
+        ("DoAction", lambda client: list(client.do_action(fl.Action("x", b"")))),
+        ("ListActions", lambda client: client.list_actions()),
+    ],
+)
+def test_a_call_that_a_service_does_not_answer_is_refused_by_name(
+    client: fl.FlightClient, call: str, ask: Callable[[fl.FlightClient], object]
+) -> None:
+    with pytest.raises(pa.ArrowNotImplementedError) as raised:
+        ask(client)
+
+    error = from_flight(raised.value)
+    assert isinstance(error, Unsupported)
+    assert str(error) == f"{call} is not served here: this service answers nothing at all"
