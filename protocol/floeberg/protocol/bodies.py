@@ -86,7 +86,8 @@ def _explain(model: type[BaseModel], invalid: ValidationError) -> str:
         return f"unknown key {_dotted(place)!r}"
     if first["type"] == "missing":
         return f"key {_dotted(place)!r} is missing"
-    reason = first["msg"].removeprefix("Value error, ")
+    # arrays become tuples here, and JSON knows neither word
+    reason = first["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
     return f"key {_dotted(place)!r}: {reason}" if place else reason
 
 
@@ -101,5 +102,6 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
     "unknown key 'fitler'; did you mean 'filter'?"
     """
     near = get_close_matches(key.lower(), known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    listed = f"there are {', '.join(known)}" if known else "there are none"
+    hint = f"did you mean {near[0]!r}?" if near else listed
     return f"unknown key {key[:80]!r}; {hint}"

@@ -134,12 +134,18 @@ def _table(raw: object) -> object:
     raise ValueError("is a name such as 'db.orders', or the list of its parts")
 
 
+def _filter(raw: object) -> object:
+    if isinstance(raw, str | list):
+        return raw
+    raise ValueError("is text, or a list such as ['=', 'column', 1]")
+
+
 _Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63), BeforeValidator(_whole_number)]
 _Count = Annotated[int, Field(ge=0, lt=1 << 63), BeforeValidator(_whole_number)]
 _Instant = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63), BeforeValidator(_instant)]
 _Flag = Annotated[bool, Field(strict=True)]
 Table = Annotated[TableName, BeforeValidator(_table)]
-Filter: TypeAlias = str | list[Json]
+Filter: TypeAlias = Annotated[str | list[Json], BeforeValidator(_filter)]
 
 
 # --- the command ---------------------------------------------------------------------------------
