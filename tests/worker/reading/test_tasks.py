@@ -196,6 +196,8 @@ def test_a_file_whose_columns_are_unknown_is_warned_of(
     assert "without field ids" in caplog.text
     with pytest.raises(CorruptDataFile, match="required field 'id'"):
         ids(people)
+    with pytest.raises(CorruptDataFile, match="required field 'id'"):
+        read(plan_of(people, [">", "id", 3], select=("name",)))
 
 
 @pytest.mark.parametrize("layout", [FileLayout("avro"), FileLayout("orc", field_ids=False)])

@@ -45,16 +45,18 @@ def key_fields(metadata: TableMetadata, schema: Schema, file: DeleteFile) -> tup
     """
     if not file.equality_ids:
         raise CorruptDeletes(f"the equality delete file {file.location} names no key columns")
-    newest_first = sorted(metadata.schemas, key=lambda s: s.schema_id, reverse=True)
-    return tuple(
-        _key_field(field_id, (schema, *newest_first), file) for field_id in file.equality_ids
-    )
+    return tuple(_key_field(i, metadata, schema, file) for i in file.equality_ids)
 
 
-def _key_field(field_id: int, schemas: Sequence[Schema], file: DeleteFile) -> FlatField:
-    for schema in schemas:
-        if schema.find(field_id) is not None:
-            return FlatField.of(schema, field_id)
+def _key_field(
+    field_id: int, metadata: TableMetadata, schema: Schema, file: DeleteFile
+) -> FlatField:
+    if schema.find(field_id) is not None:
+        return FlatField.of(schema, field_id)
+    for other in sorted(metadata.schemas, key=lambda s: s.schema_id, reverse=True):
+        if other.find(field_id) is not None:
+            # dropped since: later files lack it, even if it was required
+            return FlatField.of(other, field_id).as_optional()
     raise CorruptDeletes(
         f"the equality delete file {file.location} compares field {field_id},"
         " which no schema of the table has"
@@ -73,7 +75,7 @@ def load_key_columns(
     Raises `CorruptDeletes` when the file cannot be decoded or lacks one, and `MissingFile`.
     """
     constants = identity_values(metadata, file)
-    columns = [field.column for field in fields]
+    columns = [field.as_optional().column for field in fields]
     parts: list[list[ArrowArray]] = [
         [pa.array([], arrow_type(field.field.type))] for field in fields
     ]

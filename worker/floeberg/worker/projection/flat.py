@@ -14,12 +14,9 @@ from floeberg.worker.arrow import ArrowArray
 
 @dataclass(frozen=True, slots=True)
 class FlatField:
-    """A field of a schema: `column` is its top-level column with nothing else in it, `depth`
-    structs above.
+    """A field of a schema, alone in its top-level `column`, with `depth` structs above it.
 
-    Everything in `column` is optional: that a required value is missing is for the projection to
-    say, not for a filter or delete that looks at it. A struct has no fields left: filters ask of it
-    only whether it is null.
+    Of a field that is itself a struct nothing is read: filters ask only whether it is null.
     """
 
     column: NestedField
@@ -28,7 +25,11 @@ class FlatField:
     @classmethod
     def of(cls, schema: Schema, field_id: int) -> FlatField:
         column = schema.prune([field_id]).fields[0]
-        return cls(_optional(column, field_id), len(schema.path(field_id)) - 1)
+        return cls(_without_fields_of(column, field_id), len(schema.path(field_id)) - 1)
+
+    def as_optional(self) -> FlatField:
+        """Return the same field as one that a file may lack, whatever the schema says."""
+        return replace(self, column=_optional(self.column))
 
     def flatten(self, column: ArrowArray) -> ArrowArray:
         """Return the field's values out of the projected `column`; null below null structs."""
@@ -46,12 +47,17 @@ class FlatField:
         return found
 
 
-def _optional(field: NestedField, wanted: int) -> NestedField:
-    if isinstance(field.type, StructType):
-        below = (
-            tuple(_optional(f, wanted) for f in field.type.fields)
-            if field.field_id != wanted
-            else ()
-        )
-        return replace(field, type=StructType(below), required=False)
-    return replace(field, required=False)
+def _without_fields_of(field: NestedField, struct_id: int) -> NestedField:
+    """Return `field` with the struct `struct_id`, if it is one, emptied of its fields."""
+    if not isinstance(field.type, StructType):
+        return field
+    kept = () if field.field_id == struct_id else field.type.fields
+    below = tuple(_without_fields_of(f, struct_id) for f in kept)
+    return replace(field, type=StructType(below))
+
+
+def _optional(field: NestedField) -> NestedField:
+    if not isinstance(field.type, StructType):
+        return replace(field, required=False)
+    below = tuple(_optional(f) for f in field.type.fields)
+    return replace(field, type=StructType(below), required=False)

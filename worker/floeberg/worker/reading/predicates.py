@@ -28,6 +28,7 @@ from floeberg.protocol.expressions.model import (
 )
 from floeberg.protocol.types import DoubleType, FloatType, Type, Value
 from floeberg.worker.arrow import ArrowArray, BooleanArray
+from floeberg.worker.deletes.equality import KeySet
 from floeberg.worker.projection.conversion import decode_layout
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -109,11 +110,12 @@ def _predicate(predicate: BoundPredicate) -> Test:
 
 def _membership(predicate: BoundPredicate, negated: bool) -> Test:
     field_id = predicate.field_id
-    wanted = _literals(predicate.type, _hashable(predicate.type, predicate.literals))
+    # not `is_in`, which would hash a hundred thousand literals for every chunk of rows
+    wanted = KeySet([_literals(predicate.type, _hashable(predicate.type, predicate.literals))])
 
-    def test(columns: Columns, length: int) -> BooleanArray:
+    def test(columns: Columns, _: int) -> BooleanArray:
         column = decode_layout(columns[field_id])
-        found = pc.is_in(column, value_set=wanted)
+        found = pa.array(wanted.matches([column]))
         result = pc.invert(found) if negated else found
         if column.null_count:
             result = pc.if_else(column.is_valid(), result, pa.scalar(None, pa.bool_()))
@@ -123,7 +125,7 @@ def _membership(predicate: BoundPredicate, negated: bool) -> Test:
 
 
 def _hashable(type_: Type, literals: tuple[Value, ...]) -> list[Value]:
-    """Return literals that mean to Arrow's hashing, of bits, what they mean to IEEE equality."""
+    """Return literals that mean to a set of keys, of bits, what they mean to IEEE equality."""
     if not isinstance(type_, FloatType | DoubleType):
         return list(literals)
     numbers = [float(v) for v in literals if not math.isnan(float(v))]
