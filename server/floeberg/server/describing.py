@@ -9,7 +9,7 @@ from floeberg.protocol.snapshots import MAIN_BRANCH
 
 def describe_table(
     metadata: TableMetadata,
-    metadata_location: str,
+    metadata_location: str | None,
     catalog: str,
     identifier: tuple[str, ...],
 ) -> TableDescription:

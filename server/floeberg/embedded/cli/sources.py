@@ -131,8 +131,8 @@ class LocalSource:
         self._table = table
 
     def describe(self) -> TableDescription:
-        location = self._table.metadata_location or ""
-        return describe_table(self._table.metadata, location, catalog="", identifier=())
+        table = self._table
+        return describe_table(table.metadata, table.metadata_location, catalog="", identifier=())
 
     def snapshots(self) -> SnapshotList:
         return list_snapshots(self._table.metadata)

@@ -32,9 +32,10 @@ from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.registration import LEAVE_WORKER, REGISTER_WORKER, RENEW_WORKER, Lease
 from floeberg.server.catalogs import Catalogs
-from floeberg.server.flight import tables
+from floeberg.server.describing import describe_table, list_snapshots
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.scans import PlannedScan, Scans
+from floeberg.server.flight.tables import list_tables
 from floeberg.server.planning import rest_json
 
 Handler = Callable[[bytes], Iterable[bytes]]
@@ -82,17 +83,20 @@ class Actions:
         return handler(body)
 
     def _tables(self, body: bytes) -> Iterator[bytes]:
-        entries = tables.list_tables(self._catalogs, TABLES.parse_request(body))
+        entries = list_tables(self._catalogs, TABLES.parse_request(body))
         for page in pages(entries):
             yield TABLES.encode_reply(TablesPage(tables=page))
 
     def _describe(self, body: bytes) -> list[bytes]:
         table = self._catalogs.load(DESCRIBE.parse_request(body).table.parts)
-        return [DESCRIBE.encode_reply(tables.describe(table))]
+        description = describe_table(
+            table.metadata, table.metadata_location, table.catalog, table.identifier
+        )
+        return [DESCRIBE.encode_reply(description)]
 
     def _snapshots(self, body: bytes) -> list[bytes]:
         table = self._catalogs.load(SNAPSHOTS.parse_request(body).table.parts)
-        return [SNAPSHOTS.encode_reply(tables.snapshots(table.metadata))]
+        return [SNAPSHOTS.encode_reply(list_snapshots(table.metadata))]
 
     def _files(self, body: bytes) -> Iterator[bytes]:
         command = ScanCommand.parse(body)
