@@ -160,6 +160,14 @@ def test_numbers_in_json_text_keep_their_digits():
     assert repr(parsed.literals) == repr((Decimal("12345678901234567890123.25"), 0.1, 100.0, 7))
 
 
+def test_decimals_that_json_has_no_number_for_become_text():
+    literals = [Decimal(text) for text in ("NaN", "-Infinity", "1E+400", "1.5", "7.00")]
+
+    written = [expression_to_json(Predicate(Op.EQ, "x", (literal,)))[2] for literal in literals]
+
+    assert repr(written) == repr(["NaN", "-Infinity", "1E+400", 1.5, 7])
+
+
 @pytest.mark.parametrize("text", ['["=", "x", NaN]', "[", '["=", "x", 1' + "0" * 5000 + "]"])
 def test_json_text_that_cannot_be_read_is_refused(text: str):
     with pytest.raises(BadFilter, match="not JSON"):

@@ -219,10 +219,12 @@ def _unparse(expression: Expression, depth: int) -> Json:
 
 def _literal_to_json(literal: RawLiteral) -> Json:
     match literal:
+        case Decimal() if not literal.is_finite():
+            return str(literal)
         case Decimal():
             if abs(literal) < 10**40 and literal == literal.to_integral_value():
                 return int(literal)
-            number = float(literal) if literal.is_finite() else math.nan
+            number = float(literal)
             return number if Decimal(repr(number)) == literal else str(literal)
         case bytes():
             return literal.hex()

@@ -134,7 +134,7 @@ def _number(raw: RawLiteral) -> int | float | Decimal:
 
 def _integer(raw: RawLiteral, low: int, high: int) -> TypedLiteral:
     number = _number(raw)
-    if not math.isfinite(number):
+    if not _is_finite(number):
         raise ValueError("it is not finite")
     if number > high:
         return Gap(high, None)
@@ -142,6 +142,17 @@ def _integer(raw: RawLiteral, low: int, high: int) -> TypedLiteral:
         return Gap(None, low)
     below = math.floor(number)
     return Exact(below) if below == number else Gap(below, below + 1)
+
+
+def _is_finite(number: int | float | Decimal) -> bool:
+    # `math.isfinite` goes through a float: large integers don't fit, large decimals are infinite
+    match number:
+        case int():
+            return True
+        case float():
+            return math.isfinite(number)
+        case Decimal():
+            return number.is_finite()
 
 
 def _float(raw: RawLiteral, *, single: bool) -> TypedLiteral:
