@@ -210,6 +210,18 @@ _GONE = re.compile(
 )
 
 
+@contextmanager
+def as_floeberg_errors() -> Iterator[None]:
+    """Raise what a call to a Flight server raises as the error that it stands for.
+
+    Reading on in a stream is such a call: some codes come out of it as Arrow's own exceptions.
+    """
+    try:
+        yield
+    except (fl.FlightError, pa.ArrowException, OSError) as error:
+        raise from_flight(error) from error
+
+
 def from_flight(error: Exception) -> FloebergError:
     """Return the error that a Flight call failed with, for what pyarrow's client raised.
 

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
-from floeberg.protocol.errors import BadTicket, ExpiredTicket, MissingFile, NoWorkers, WorkerBusy
+from floeberg.protocol.errors import (
+    BadFilter,
+    BadTicket,
+    ExpiredTicket,
+    FloebergError,
+    MissingFile,
+    NoWorkers,
+    Unsupported,
+    WorkerBusy,
+)
 from floeberg.protocol.flight_errors import from_flight
-from floeberg.protocol.plans import ResumePlace
+from floeberg.protocol.plans import ReadPlan, ResumePlace
+from floeberg.protocol.storage import Storage
 from floeberg.protocol.tickets import decode_place, open_ticket, seal_ticket, with_resume
+from floeberg.worker.reading import PlacedBatch
 from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.gate import NO_HURRY, Gate, now_ms
 from tests.support.lake import TableWriter
@@ -97,6 +110,25 @@ def test_a_worker_s_error_keeps_its_code_on_the_way(
     error = from_flight(raised.value)
     assert isinstance(error, MissingFile)
     assert gone.location in str(error)
+
+
+@pytest.mark.parametrize("error", [Unsupported("an encrypted file"), BadFilter("no such thing")])
+def test_an_error_in_the_middle_of_a_stream_keeps_its_code(
+    warehouse: Path, orders: TableWriter, error: FloebergError
+) -> None:
+    def fail(plan: ReadPlan, storage: Storage, *, resume: ResumePlace) -> Iterator[PlacedBatch]:
+        yield from Gate(rows=1, opened=threading.Semaphore(1))(plan, storage, resume=resume)
+        raise error
+
+    with local_fleet(warehouse, workers=0) as fleet, fl.connect(fleet.location) as client:
+        fleet.add_worker(fail)
+        ticket = client.get_flight_info(ORDERS).endpoints[0].ticket
+
+        with pytest.raises((fl.FlightError, pa.ArrowException)) as raised:
+            client.do_get(ticket).read_all()
+
+    found = from_flight(raised.value)
+    assert (type(found), str(found)) == (type(error), str(error))
 
 
 def test_a_client_that_cancels_frees_the_worker(

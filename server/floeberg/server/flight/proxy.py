@@ -17,7 +17,7 @@ import pyarrow.flight as fl
 from prometheus_client import CollectorRegistry, Counter
 
 from floeberg.protocol.errors import NoWorkers, Unavailable
-from floeberg.protocol.flight_errors import from_flight
+from floeberg.protocol.flight_errors import as_floeberg_errors
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.tickets import open_ticket
 from floeberg.server.fleet import rank
@@ -74,12 +74,10 @@ class Proxy:
         key = blake2b(ticket, digest_size=16).hexdigest()
         for worker in rank(self._members.ready(), key):
             try:
-                reader = self._client(worker.location).do_get(fl.Ticket(ticket))
-                schema = reader.schema
-            except (fl.FlightError, pa.ArrowException, OSError) as exc:
-                error = from_flight(exc)
-                if not isinstance(error, Unavailable):
-                    raise error from exc
+                with as_floeberg_errors():
+                    reader = self._client(worker.location).do_get(fl.Ticket(ticket))
+                    schema = reader.schema
+            except Unavailable as error:
                 logger.info(
                     "worker refused a stream",
                     extra={"worker": worker.worker_id, "code": error.code},
@@ -113,9 +111,9 @@ def _batches(
 ) -> Iterator[tuple[pa.RecordBatch, pa.Buffer | None]]:
     try:
         while True:
-            try:
-                chunk = reader.read_chunk()
-            except StopIteration:
+            with as_floeberg_errors():
+                chunk = next(reader, None)
+            if chunk is None:
                 return
             if chunk.data is not None:
                 yield chunk.data, chunk.app_metadata
