@@ -32,6 +32,7 @@ from floeberg.worker.files.rows import (
     Share,
 )
 from floeberg.worker.files.stored import StoredField, prune, stored_fields
+from floeberg.worker.files.views import schema_without_views, without_views
 
 _FIELD_ID = b"PARQUET:field_id"
 
@@ -64,7 +65,9 @@ class ParquetRows:
             source.fetch_tail()
             footer = self._read_footer()
             self._metadata = pq.read_metadata(source.for_arrow())
-            schema = self._metadata.schema.to_arrow_schema()
+            as_written = self._metadata.schema.to_arrow_schema()
+            schema = schema_without_views(as_written)
+            self._has_views = schema != as_written
             self.columns = stored_fields(schema, _field_id, mapping)
             self._row_groups = read_row_groups(footer, source.size(), self._metadata.num_columns)
         self._check_leaves()
@@ -157,6 +160,8 @@ class ParquetRows:
         while next_row < run[-1].end_row:
             with decoding(self._location, self._corrupt):
                 batch = next(batches, None)
+                if batch is not None and self._has_views:
+                    batch = without_views(batch)
             if batch is None:
                 raise self._corrupt(
                     f"{self._location} ends at row {next_row};"
