@@ -77,7 +77,7 @@ def test_a_worker_that_nobody_could_dial_is_not_taken_in(members: Members) -> No
     # as a worker of another version may send it
     wrong = introduction().model_copy(update={"location": "grpc+tcp://worker 1:8816"})
 
-    with pytest.raises(BadCommand, match="'location'.*no Flight URI"):
+    with pytest.raises(BadCommand, match=r"'location'.*no Flight URI"):
         members.register(sealed(wrong))
 
     assert members.ready() == ()
