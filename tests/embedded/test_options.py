@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from floeberg.embedded import ScanOptions
-from floeberg.protocol.errors import BadRequest
+from floeberg.protocol.errors import BadCommand
 
 
 @pytest.mark.parametrize(
@@ -17,5 +17,5 @@ from floeberg.protocol.errors import BadRequest
     ],
 )
 def test_an_option_out_of_range_is_refused_by_name(name: str, value: int):
-    with pytest.raises(BadRequest, match=f"{name} is {value}"):
+    with pytest.raises(BadCommand, match=f"{name} is {value}"):
         ScanOptions(**{name: value})

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -137,8 +138,14 @@ def test_as_of_takes_milliseconds_or_a_datetime_with_a_zone(orders, scan):
 
     assert scan.as_of(at_ms).to_table() == scan.use_ref("v1").to_table()
     assert scan.as_of(at).request == scan.as_of(at_ms).request
-    with pytest.raises(BadRequest, match="offset"):
-        scan.as_of(datetime(2025, 1, 1))
+    assert scan.as_of(at.isoformat()).request == scan.as_of(at_ms).request
+    assert scan.as_of(np.int64(at_ms)).request == scan.as_of(at_ms).request
+
+
+@pytest.mark.parametrize("time", [datetime(2025, 1, 1), "2025-01-01T00:00:00", "yesterday", 1.5])
+def test_what_is_no_time_is_refused_as_over_flight(scan, time):
+    with pytest.raises(BadCommand, match="as_of"):
+        scan.as_of(time)
 
 
 @pytest.mark.parametrize(

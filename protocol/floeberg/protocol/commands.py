@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from numbers import Integral
 from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -77,7 +78,7 @@ class TableName:
 # --- what stands behind a key --------------------------------------------------------------------
 
 
-def _whole_number(raw: object) -> object:
+def _whole_number(raw: object) -> int:
     """Take an integer, or its digits as text: JavaScript and others lose precision above 2^53."""
     if isinstance(raw, str):
         digits = raw.removeprefix("-")
@@ -87,13 +88,16 @@ def _whole_number(raw: object) -> object:
         if len(digits) > _INT64_DIGITS:
             raise ValueError("does not fit into 64 bits")
         return int(raw)
-    if isinstance(raw, bool) or not isinstance(raw, int):
+    # numpy's integers are Integral, and no int
+    if isinstance(raw, bool) or not isinstance(raw, Integral):
         raise ValueError(f"{repr(raw)[:40]} is not a whole number")
-    return raw
+    return int(raw)
 
 
-def _instant(raw: object) -> object:
-    """Take milliseconds since the epoch, or a time in ISO 8601 with its offset from UTC."""
+def instant(raw: object) -> int:
+    """Return the milliseconds since the epoch that `raw` means: themselves, a datetime, or text in
+    ISO 8601 with its offset from UTC. Raises `ValueError` for anything else.
+    """
     if isinstance(raw, datetime):
         return milliseconds(raw)
     if not isinstance(raw, str) or raw.removeprefix("-").isdigit():
@@ -142,7 +146,7 @@ def _filter(raw: object) -> object:
 
 _Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63), BeforeValidator(_whole_number)]
 _Count = Annotated[int, Field(ge=0, lt=1 << 63), BeforeValidator(_whole_number)]
-_Instant = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63), BeforeValidator(_instant)]
+_Instant = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63), BeforeValidator(instant)]
 _Flag = Annotated[bool, Field(strict=True)]
 Table = Annotated[TableName, BeforeValidator(_table)]
 Filter: TypeAlias = Annotated[str | list[Json], BeforeValidator(_filter)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from floeberg.protocol.errors import BadRequest
+from floeberg.protocol.errors import BadCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +39,4 @@ class ScanOptions:
         ):
             value: int | None = getattr(self, name)
             if value is not None and value < least:
-                raise BadRequest(f"{name} is {value}; it must be at least {least}")
+                raise BadCommand(f"{name} is {value}; it must be at least {least}")

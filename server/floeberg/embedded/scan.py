@@ -18,8 +18,8 @@ from floeberg.embedded.options import ScanOptions
 from floeberg.embedded.reader import BatchReader
 from floeberg.embedded.reading import read_plan
 from floeberg.protocol.arrow import arrow_schema
-from floeberg.protocol.commands import milliseconds
-from floeberg.protocol.errors import BadRequest
+from floeberg.protocol.commands import instant
+from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.expressions import as_expression
 from floeberg.protocol.expressions.model import TRUE, And, Expression
 from floeberg.protocol.metadata import TableMetadata
@@ -73,15 +73,13 @@ class TableScan:
         """Return the scan of a branch or tag; `branch=x` or `tag=x` insist on the kind."""
         return self._with(ref=name)
 
-    def as_of(self, time: int | datetime) -> TableScan:
-        """Return the scan of the snapshot that was current at `time`: ms since the epoch, or an
-        aware datetime."""
-        if not isinstance(time, datetime):
-            return self._with(as_of_ms=time)
+    def as_of(self, time: int | str | datetime) -> TableScan:
+        """Return the scan of the snapshot that was current at `time`: ms since the epoch, an aware
+        datetime, or its ISO text."""
         try:
-            return self._with(as_of_ms=milliseconds(time))
+            return self._with(as_of_ms=instant(time))
         except ValueError as exc:
-            raise BadRequest(f"as_of: {exc}") from exc
+            raise BadCommand(f"as_of: {exc}") from exc
 
     def with_split_size(self, size_bytes: int) -> TableScan:
         """Return the scan with data files divided into tasks of about `size_bytes`; 0 is one task a
@@ -175,7 +173,7 @@ class TableScan:
         The scan must be split as the one that named the pairs was.
         """
         if len(paths) != len(starts):
-            raise BadRequest(f"{len(paths)} paths and {len(starts)} starts: give one start a path")
+            raise BadCommand(f"{len(paths)} paths and {len(starts)} starts: give one start a path")
         wanted = frozenset(zip(paths, starts, strict=True))
         return self._read_selected(
             lambda task: (task.data_file.location, task.start) in wanted, options
@@ -236,5 +234,5 @@ class TableScan:
 def _names(given: Iterable[str], what: str) -> tuple[str, ...]:
     """Return the names in `given`; one text alone would be taken apart into its letters."""
     if isinstance(given, str):
-        raise BadRequest(f"{what} are given as a list, such as [{given!r}]")
+        raise BadCommand(f"{what} are given as a list, such as [{given!r}]")
     return tuple(given)
