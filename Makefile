@@ -2,6 +2,8 @@
 PYTHON ?= python3
 CORPUS ?=
 KEEP ?=
+N ?= 1000
+SEED ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -10,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test check bench corpus clean
+.PHONY: help demo test check bench corpus fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +20,7 @@ help:
 	@echo "make test           the tests, doctests included"
 	@echo "make check          ruff, mypy, pyright and the import direction"
 	@echo "make bench          the benchmarks"
+	@echo "make fuzz           compare with a plain reader on random tables (N=1000 SEED=…)"
 	@echo "make corpus CORPUS=DIR   read every table of a corpus and compare with its expected rows"
 	@echo "make clean          remove .venv and caches"
 	@echo "PYTHON=python3.12   the Python that .venv is made from (3.11 or newer)"
@@ -41,6 +44,9 @@ bench: $(READY)
 corpus: $(READY)
 	@test -d "$(CORPUS)" || { echo "name the corpus: make corpus CORPUS=DIR" >&2; exit 2; }
 	@$(BIN)/python -m pytest tests/corpus --corpus "$(CORPUS)"
+
+fuzz: $(READY)
+	@$(BIN)/python -m tests.fuzz --examples $(N) $(if $(SEED),--seed $(SEED))
 
 clean:
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -14,7 +14,7 @@ import random
 import sys
 import time
 
-from tests.fuzz.campaign import failures
+from tests.fuzz.campaign import command, failures
 from tests.fuzz.cases import Case
 from tests.fuzz.running import Finding, finding, generated
 from tests.fuzz.showing import source_of
@@ -71,7 +71,7 @@ def _show(seed: int, number: int, seconds: float) -> int:
     print(source_of(small))
     again = finding(small) or found
     print(again.detail)
-    print(f"python -m tests.fuzz --seed {seed} --example {number}")
+    print(command(seed, number))
     return 1
 
 

@@ -35,6 +35,7 @@ from tests.fuzz.evolution import Inapplicable, evolved
 from tests.fuzz.mapping import covers, mapped
 from tests.fuzz.partitioning import partition_of
 from tests.support.lake import Commit, FileLayout, TableWriter, WrittenFile
+from tests.support.lake.avro import sanitized
 from tests.support.lake.commit import Added
 from tests.support.lake.files import rows_to_arrow
 from tests.support.lake.schemas import children, decimal_of, field_ids, fixed_of, prune, walk
@@ -64,7 +65,7 @@ class Lake:
         self.table.manifest_codec = create.manifest_codec
         if create.gzip_metadata:
             self.table.metadata_suffix = ".gz.metadata.json"
-        self.seen: dict[int, list[Plain]] = {}
+        self.seen: dict[int, list[tuple[str, Plain]]] = {}
 
     @classmethod
     def of(cls, directory: Path, case: Case) -> Lake:
@@ -282,7 +283,9 @@ class Lake:
 
     def _layout(self, layout: FileLayout, schema: Json, spec: Json | None) -> FileLayout:
         """Return the layout with field ids stored where names wouldn't lead to every column."""
-        if covers(self.mapping, schema):
+        names = {f["name"] for f in walk(schema)}
+        has_names = layout.format != "avro" or all(sanitized(name) == name for name in names)
+        if has_names and covers(self.mapping, schema):
             return layout
         format_ = "parquet" if layout.format == "orc" else layout.format  # it stores no ids
         return replace(layout, field_ids=True, format=format_)
@@ -295,8 +298,8 @@ class Lake:
     def _remember(self, fields: Sequence[Json], rows: Sequence[Row]) -> None:
         for row in rows:
             for field in fields:
-                for field_id, value in _leaves(field, row.get(field["id"])):
-                    self.seen.setdefault(field_id, []).append(value)
+                for leaf, value in _leaves(field, row.get(field["id"])):
+                    self.seen.setdefault(leaf["id"], []).append((leaf["type"], value))
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -346,11 +349,11 @@ def _zero(type_: Json) -> Plain:
             return 0
 
 
-def _leaves(field: Json, value: Plain) -> Iterator[tuple[int, Plain]]:
+def _leaves(field: Json, value: Plain) -> Iterator[tuple[Json, Plain]]:
     """Yield the values of primitive fields that structs lead to."""
     type_ = field["type"]
     if isinstance(type_, str):
-        yield field["id"], value
+        yield field, value
     elif type_["type"] == "struct" and value is not None:
         for child in type_["fields"]:
             yield from _leaves(child, value.get(child["id"]))

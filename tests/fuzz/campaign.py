@@ -1,4 +1,4 @@
-"""Many examples in several processes."""
+"""Many examples, in this process or in several."""
 
 from __future__ import annotations
 
@@ -21,6 +21,20 @@ def failures(seed: int, numbers: Sequence[int], jobs: int) -> Iterator[tuple[int
                 yield done.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def first_failure(seed: int, numbers: Sequence[int]) -> str | None:
+    """Return what is wrong with the first example that fails, and how to see it made small."""
+    for number in numbers:
+        _, found = generated(seed, number)
+        if found is not None:
+            return f"{found.detail}\n{command(seed, number)}"
+    return None
+
+
+def command(seed: int, number: int) -> str:
+    """Return the command that makes an example again."""
+    return f"python -m tests.fuzz --seed {seed} --example {number}"
 
 
 def _example(seed: int, number: int) -> tuple[int, str | None]:

@@ -59,6 +59,7 @@ class Asked:
 
     question: Question
     scan: TableScan
+    unfiltered: TableScan
     options: ScanOptions
     plain: PlainScan
     everything: Sequence[Row]
@@ -120,9 +121,8 @@ class Checker:
             overlap_io=question.overlap_io,
             prune=question.prune,
         )
-        asked = Asked(question, scan, options, plain, rows, wanted, select)
-        asked.scan = filtered(asked, wanted)
-        return asked
+        asked = Asked(question, scan, scan, options, plain, rows, wanted, select)
+        return replace(asked, scan=filtered(asked, wanted))
 
     def check(self, question: Question) -> None:
         """Raise `Mismatch` for an answer that isn't right."""
@@ -133,10 +133,8 @@ class Checker:
 
 
 def filtered(asked: Asked, wanted: Json) -> TableScan:
-    if wanted == ["true"]:
-        return asked.scan
     filter_: Any = format_filter(as_expression(wanted)) if asked.question.as_text else wanted
-    return asked.scan.filter(filter_)
+    return asked.unfiltered if wanted == ["true"] else asked.unfiltered.filter(filter_)
 
 
 def same_rows(what: str, found: pa.Table, expected: Sequence[Row]) -> None:
@@ -188,11 +186,8 @@ def in_order(table: pa.Table) -> list[Hashable]:
 
 def check_negation(asked: Asked) -> None:
     """What a filter is true, false and unknown of is the whole table."""
-    unfiltered = replace(
-        asked.scan, request=replace(asked.scan.request, filter=as_expression(None))
-    )
-    everything = asked.read(unfiltered)
-    negated = filtered(replace(asked, scan=unfiltered), ["not", asked.filter])
+    everything = asked.read(asked.unfiltered)
+    negated = filtered(asked, ["not", asked.filter])
     unknown = [
         row
         for row in asked.everything
@@ -273,7 +268,7 @@ def check_tickets(asked: Asked) -> None:
             storage=scan.config,
             options=ReadOptions(batch_size=rng.choice((1, 2, None)), prune=asked.options.prune),
         )
-        ticket = seal_ticket(plan, KEYRING, principal=None, expires_at_ms=2**50)
+        ticket: bytes | None = seal_ticket(plan, KEYRING, principal=None, expires_at_ms=2**50)
         while ticket is not None:
             ticket = _redeem(ticket, scan, found, most=rng.choice((1, 2, 99)))
     same_rows("by tickets", pa.Table.from_batches(found, scan.schema()), asked.expected())
@@ -298,10 +293,7 @@ def check_lineage(asked: Asked) -> None:
     names = {f["name"] for f in asked.plain.schema["fields"]}
     if names & set(columns):
         return  # a column of the table hides one of them
-    unfiltered = replace(
-        asked.scan, request=replace(asked.scan.request, filter=as_expression(None))
-    )
-    every = {tuple(r.values()) for r in plain_rows(asked.read(unfiltered.select(columns)))}
+    every = {tuple(r.values()) for r in plain_rows(asked.read(asked.unfiltered.select(columns)))}
     some = [tuple(r.values()) for r in plain_rows(asked.read(asked.scan.select(columns)))]
     if not every.issuperset(some):
         raise Mismatch("lineage", f"{set(some) - every} only with the filter")

@@ -21,6 +21,9 @@ from tests.fuzz.cases import (
 from tests.support.lake.schemas import walk
 from tests.support.plain import Json
 
+_DEFAULTS = ("initial-default", "write-default")
+_MIDNIGHT = {"timestamp": "T00:00:00.000000", "timestamp_ns": "T00:00:00.000000000"}
+
 
 class Inapplicable(Exception):
     """A step that has lost what it was about; the case goes on without it."""
@@ -46,6 +49,7 @@ def evolved(schema: Json, change: Change) -> Json:
             fields.insert(min(place, len(fields)), fields.pop(at))
         case Promote(field_id, type_):
             _change(out, field_id, "type", type_)
+            _promote_defaults(out, field_id, type_)
         case MakeOptional(field_id):
             _change(out, field_id, "required", False)
         case _:
@@ -74,6 +78,17 @@ def _holders(type_: Json, field_id: int | None) -> Iterator[tuple[int | None, Js
     else:
         part = "element" if type_["type"] == "list" else "value"
         yield from _holders(type_[part], type_[f"{part}-id"])
+
+
+def _promote_defaults(schema: Json, field_id: int, type_: Json) -> None:
+    """Write a date's defaults as those of the timestamp that it becomes."""
+    if type_ not in _MIDNIGHT:
+        return
+    for _, fields in structs({**schema, "type": "struct"}):
+        for field in fields:
+            if field["id"] == field_id and field.get("initial-default") is not None:
+                for key in _DEFAULTS:
+                    field[key] += _MIDNIGHT[type_]
 
 
 def _fields_below(schema: Json, parent: int | None) -> list[Json]:

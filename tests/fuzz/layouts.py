@@ -52,6 +52,7 @@ def _parquet(rng: Random, types: list[str]) -> dict[str, Any]:
             options[name] = value
     if rng.random() < 0.2 and all(t in _OF_FIXED_WIDTH for t in types):
         options |= {"use_byte_stream_split": True, "use_dictionary": False}
+        return options
     # INT96 holds nanoseconds, but the plain reader asks for microseconds
     if not any(t.endswith("_ns") for t in types) and rng.random() < 0.1:
         options["use_deprecated_int96_timestamps"] = True

@@ -76,5 +76,9 @@ def select_names(question: Question, columns: Mapping[int, Named]) -> list[str] 
     """Return the names to select, without those of fields that aren't there."""
     if question.select is None:
         return None
-    names = (columns[c].name if c in columns else c for c in question.select)
-    return [name for name in names if isinstance(name, str)]
+    names = (c if isinstance(c, str) else _name(c, columns) for c in question.select)
+    return [name for name in names if name is not None]
+
+
+def _name(field_id: int, columns: Mapping[int, Named]) -> str | None:
+    return columns[field_id].name if field_id in columns else None

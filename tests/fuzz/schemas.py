@@ -202,9 +202,8 @@ def _random_change(
 ) -> Change | None:
     groups = list(structs({**schema, "type": "struct"}))
     parent, members = rng.choice(groups)
-    match rng.choice(
-        ("add", "add", "add", "drop", "rename", "move", "promote", "promote", "relax")
-    ):
+    kinds = ["add"] * 3 + ["promote"] * 2 + ["drop", "rename", "move", "relax"]
+    match rng.choice(kinds):
         case "add":
             taken = {f["name"] for f in members}
             field = fields.field(taken, depth=1, added=True)

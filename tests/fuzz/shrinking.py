@@ -20,11 +20,9 @@ def shrunk(case: Case, fails: Callable[[Case], bool], seconds: float) -> Case:
     improved = True
     while improved and time.monotonic() < end:
         improved = False
-        tried = 0
         for candidate in smaller(case):
             if time.monotonic() > end:
                 break
-            tried += 1
             if fails(candidate):
                 case, improved = candidate, True
                 break

@@ -11,10 +11,10 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 from tests.support.lake.schemas import children, decimal_of, fixed_of
-from tests.support.plain import Json, Plain, hashable
+from tests.support.plain import Json, Plain, hashable, promoted
 
 _WIDE = Context(prec=80)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -54,10 +54,16 @@ DAYS = (-719162, -141428, -1, 0, 1, 2, 18000, 19723, 106751, 2932896)
 """From year 1 to year 9999, which Python's dates hold; `_ns` times end in 2262."""
 
 
-def value_of(rng: Random, type_: Json, seen: Sequence[Plain] = (), narrow: bool = False) -> Plain:
+Seen: TypeAlias = Mapping[int, Sequence[tuple[str, Plain]]]
+"""What was written of a field so far, and the type that the field had then."""
+
+
+def value_of(
+    rng: Random, type_: Json, seen: Sequence[tuple[str, Plain]] = (), narrow: bool = False
+) -> Plain:
     """Return a value of a primitive type, never null; `narrow` keeps dates within what ns hold."""
     if seen and rng.random() < 0.4:
-        value = rng.choice(seen)
+        value = _as_type(type_, *rng.choice(seen))
         if value is not None:
             return value
     if decimal := decimal_of(type_):
@@ -69,11 +75,24 @@ def value_of(rng: Random, type_: Json, seen: Sequence[Plain] = (), narrow: bool 
     return _MAKERS[type_](rng, narrow)
 
 
+def _as_type(type_: str, old: str, value: Plain) -> Plain:
+    """Return a value of type `old` as one of `type_`, or None."""
+    if old == type_ or value is None:
+        return value
+    if old == "date" and type_ in ("timestamp", "timestamp_ns"):
+        return promoted(type_, "day", value)
+    if (decimal := decimal_of(type_)) and decimal_of(old):
+        return value if abs(value) < Decimal(10) ** (decimal[0] - decimal[1]) else None
+    if {old, type_} == {"int", "long"}:
+        return value if -(2**31) <= value < 2**31 else None
+    return value if (old, type_) == ("float", "double") else None
+
+
 def _int(bits: int) -> Callable[[Random, bool], Plain]:
     def make(rng: Random, _: bool) -> int:
         if rng.random() < 0.8:
             return rng.randint(-4, 4)
-        low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+        low, high = -(1 << bits - 1), (1 << bits - 1) - 1
         return rng.choice([low, high, low + 1, rng.randint(low, high), 1000, -1000])
 
     return make
@@ -157,9 +176,7 @@ _MAKERS: Mapping[str, Callable[[Random, bool], Plain]] = {
 }
 
 
-def nested_value(
-    rng: Random, field: Json, seen: Mapping[int, Sequence[Plain]], narrow: bool, nulls: float
-) -> Plain:
+def nested_value(rng: Random, field: Json, seen: Seen, narrow: bool, nulls: float) -> Plain:
     """Return a value for a field of any type, null with the chance `nulls` where it may be."""
     type_ = field["type"]
     if type_ == "unknown" or (not field["required"] and rng.random() < nulls):
