@@ -19,7 +19,7 @@ from floeberg.protocol.errors import BadConfig
 @dataclass(frozen=True, kw_only=True)
 class Config:
     port: int = option(8815, "the port", minimum=0)
-    lease_seconds: float = option(10.0, "how long a lease lasts", minimum=0.1)
+    lease_seconds: float = option(10.0, "how long a lease lasts", minimum=0.1, maximum=86400)
     insecure: bool = option(False, "serve strangers")
     key_file: Path | None = option(None, "the keys")
     key: str | None = option(None, "the keys themselves", secret=True)
@@ -91,6 +91,9 @@ def test_the_environment_holds_lists_with_commas_or_as_json() -> None:
         ("port = 1.5", "is not a whole number"),
         ("port = -1", "'port' in .*: -1 is less than 0"),
         ("lease_seconds = 0", "0.0 is less than 0.1"),
+        ("lease_seconds = 1e9", "1000000000.0 is more than 86400"),
+        ("lease_seconds = nan", "'lease_seconds' in .*: nan is not finite"),
+        ("lease_seconds = 'inf'", "is not finite"),
         ("insecure = 'maybe'", "is neither true nor false"),
         ("log_format = 'xml'", "is none of human, json"),
         ("coordinator = [1]", "is not a list of texts"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from floeberg.process.lifecycle import Stop, wait_until, write_ready_file
+from floeberg.protocol.errors import BadConfig
 
 
 @pytest.fixture
@@ -63,3 +64,10 @@ def test_a_ready_file_holds_the_addresses_and_leaves_nothing_beside_it(tmp_path:
     assert [p.name for p in tmp_path.iterdir()] == ["ready.json"]
     ready = json.loads((tmp_path / "ready.json").read_text())
     assert ready == {"coordinator": "grpc+tcp://127.0.0.1:1"}
+
+
+def test_a_ready_file_that_cannot_be_written_is_a_mistake_in_the_configuration(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(BadConfig, match=r"'ready_file': .*gone/ready\.json cannot be written: No"):
+        write_ready_file(tmp_path / "gone" / "ready.json", {})

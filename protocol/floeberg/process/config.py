@@ -15,6 +15,7 @@ import types
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -30,6 +31,7 @@ def option(
     doc: str = "",
     *,
     minimum: float | None = None,
+    maximum: float | None = None,
     secret: bool = False,
 ) -> Any:
     """Return a dataclass field that is a configuration value.
@@ -39,7 +41,7 @@ def option(
     file can hold. `doc` is what the configuration page says. A `secret` has no flag, since other
     users of a machine see those, and is left out of the repr.
     """
-    metadata = {"doc": doc, "minimum": minimum, "secret": secret}
+    metadata = {"doc": doc, "minimum": minimum, "maximum": maximum, "secret": secret}
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=metadata, repr=not secret)
     # typed as Any, so that the field's own annotation is what type checkers see
@@ -57,6 +59,7 @@ class Option:
     default: object
     doc: str
     minimum: float | None
+    maximum: float | None
     secret: bool
 
     @property
@@ -90,6 +93,7 @@ def options_of(cls: type[Any]) -> tuple[Option, ...]:
             _default_of(f),
             f.metadata["doc"],
             f.metadata["minimum"],
+            f.metadata["maximum"],
             f.metadata["secret"],
         )
         for f in fields(cls)
@@ -239,6 +243,8 @@ def _read(o: Option, raw: object, where: str) -> object:
         raise BadConfig(f"{o.name!r} in {where}:{shown} {exc}") from None
     if o.minimum is not None and isinstance(value, int | float) and value < o.minimum:
         raise BadConfig(f"{o.name!r} in {where}: {value} is less than {o.minimum:g}")
+    if o.maximum is not None and isinstance(value, int | float) and value > o.maximum:
+        raise BadConfig(f"{o.name!r} in {where}: {value} is more than {o.maximum:.15g}")
     return value
 
 
@@ -274,9 +280,12 @@ def _of_type(kind: Any, raw: object) -> object:
         if kind is int and isinstance(raw, float):
             raise ValueError("is not a whole number")
         try:
-            return kind(raw)
+            number = kind(raw)
         except ValueError:
             raise ValueError(f"is not {_kind_name(kind)}") from None
+        if not isfinite(number):  # NaN would pass every bound
+            raise ValueError("is not finite")
+        return number
     raise ValueError(f"is not {_kind_name(kind)}")
 
 

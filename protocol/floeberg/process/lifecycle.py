@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
+from floeberg.protocol.errors import BadConfig
+
 logger = logging.getLogger(__name__)
 
 
@@ -97,10 +99,14 @@ def end_process(*, clean: bool) -> None:
 def write_ready_file(path: Path | None, addresses: Mapping[str, object]) -> None:
     """Write `addresses` as JSON for whoever waits for this process; nothing without a path.
 
-    The file appears whole: a reader that sees it can parse it.
+    The file appears whole: a reader that sees it can parse it. Raises `BadConfig` where it can't
+    be written.
     """
     if path is None:
         return
     partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps(addresses) + "\n", encoding="utf-8")
-    partial.replace(path)
+    try:
+        partial.write_text(json.dumps(addresses) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as exc:
+        raise BadConfig(f"'ready_file': {path} cannot be written: {exc.strerror}") from exc

@@ -20,7 +20,9 @@ class ServiceConfig:
     """The values that every Flight service has. Raises `BadConfig` when they don't fit together."""
 
     host: str = option("127.0.0.1", "The address to listen on for Flight.")
-    port: int = option(0, "The port to listen on for Flight; 0 takes a free one.", minimum=0)
+    port: int = option(
+        0, "The port to listen on for Flight; 0 takes a free one.", minimum=0, maximum=65535
+    )
     advertise: str | None = option(
         None,
         "Where others reach this process, when that is not what it listens on: `HOST`, `HOST:PORT`"
@@ -29,7 +31,7 @@ class ServiceConfig:
     http_host: str = option(
         "127.0.0.1", "The address of the HTTP side port: `/healthz`, `/readyz`, `/metrics`."
     )
-    http_port: int = option(0, "The HTTP side port; 0 takes a free one.", minimum=0)
+    http_port: int = option(0, "The HTTP side port; 0 takes a free one.", minimum=0, maximum=65535)
     insecure: bool = option(
         False,
         "Listen on other addresses than loopback without TLS. Anyone who reaches the port can"
@@ -57,7 +59,10 @@ class ServiceConfig:
         "human", "Log lines for people, or a JSON object a line."
     )
     drain_seconds: float = option(
-        20.0, "How long running streams may go on once the process is told to stop.", minimum=0
+        20.0,
+        "How long running streams may go on once the process is told to stop.",
+        minimum=0,
+        maximum=86400,
     )
     ready_file: Path | None = option(
         None, "A file to write the bound addresses to, as JSON, once requests are answered."

@@ -16,7 +16,9 @@ RedeemAt = Literal["workers", "coordinator", "both"]
 class CoordinatorConfig(ServiceConfig):
     """The configuration of one coordinator process."""
 
-    port: int = option(8815, "The port to listen on for Flight; 0 takes a free one.", minimum=0)
+    port: int = option(
+        8815, "The port to listen on for Flight; 0 takes a free one.", minimum=0, maximum=65535
+    )
     warehouse: str | None = option(
         None,
         "A directory of tables to serve, here or in an object store, as the catalog `warehouse`:"
@@ -44,9 +46,13 @@ class CoordinatorConfig(ServiceConfig):
         "How long a worker that says nothing stays in new endpoints. Workers renew three times as"
         " often.",
         minimum=0.1,
+        maximum=86400,
     )
     ticket_seconds: float = option(
-        3600.0, "How long a ticket can be redeemed after it was handed out.", minimum=1
+        3600.0,
+        "How long a ticket can be redeemed after it was handed out; a year at most.",
+        minimum=1,
+        maximum=366 * 86400,
     )
     redeem_at: RedeemAt = option(
         "workers",
