@@ -39,7 +39,7 @@ from floeberg.protocol.snapshots import (
 )
 from floeberg.protocol.sorting import UNSORTED, SortOrder
 from floeberg.protocol.statistics import PartitionStatisticsFile, StatisticsFile
-from floeberg.protocol.types import Json
+from floeberg.protocol.types import Json, StructType
 
 
 def _schema(raw: Json) -> Schema:
@@ -183,6 +183,15 @@ class TableMetadata(Document):
             if spec.spec_id == spec_id:
                 return spec
         raise CorruptMetadata(f"{self._name} has no partition spec with id {spec_id}")
+
+    def partition_type(self, spec: PartitionSpec, schema: Schema | None = None) -> StructType:
+        """Return the type of partition tuples of `spec`, see `PartitionSpec.partition_type`.
+
+        `schema`, by default the current one, comes first. Where it lacks a source column, which was
+        dropped or added since, the newest schema that has it tells.
+        """
+        newest_first = sorted(self.schemas, key=lambda s: s.schema_id, reverse=True)
+        return spec.partition_type(schema or self.schema(), *newest_first)
 
     def sort_order_by_id(self, order_id: int) -> SortOrder:
         """Return the sort order with that id; 0 is always the unsorted one."""

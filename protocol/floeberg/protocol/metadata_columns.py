@@ -9,7 +9,7 @@ from __future__ import annotations
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.partitioning import PartitionField
-from floeberg.protocol.transforms import Void, result_type
+from floeberg.protocol.transforms import Void
 from floeberg.protocol.types import (
     BooleanType,
     IntType,
@@ -18,7 +18,6 @@ from floeberg.protocol.types import (
     StringType,
     StructType,
     Type,
-    UnknownType,
 )
 
 FILE = NestedField(
@@ -84,20 +83,20 @@ def partition_column(metadata: TableMetadata) -> NestedField:
     merged: dict[int, tuple[PartitionField, Type]] = {}
     names: dict[int, str] = {}
     for spec in sorted(metadata.partition_specs, key=lambda s: s.spec_id):
-        for field in spec.fields:
+        types = metadata.partition_type(spec).fields
+        for field, typed in zip(spec.fields, types, strict=True):
             # v1 renames a dropped field when its name is used again
             names[field.field_id] = field.name
             known = merged.get(field.field_id)
-            type_ = _partition_value_type(field, metadata)
             if known is None or isinstance(known[0].transform, Void):
-                merged[field.field_id] = (field, type_)
+                merged[field.field_id] = (field, typed.type)
             elif isinstance(field.transform, Void):
                 continue
             elif (known[0].source_ids, known[0].transform) == (
                 field.source_ids,
                 field.transform,
             ):
-                merged[field.field_id] = (field, type_)
+                merged[field.field_id] = (field, typed.type)
             else:
                 raise Unsupported(
                     f"{PARTITION_NAME}: the table's specs use partition field id {field.field_id}"
@@ -117,15 +116,3 @@ def partition_column(metadata: TableMetadata) -> NestedField:
         StructType(tuple(fields)),
         doc="partition of the row's file",
     )
-
-
-def _partition_value_type(field: PartitionField, metadata: TableMetadata) -> Type:
-    """Look for the source column in the current schema, then in the others, newest first."""
-    if len(field.source_ids) > 1:
-        return UnknownType()
-    others = sorted(metadata.schemas, key=lambda s: s.schema_id, reverse=True)
-    for schema in (metadata.schema(), *others):
-        source = schema.find(field.source_id)
-        if source is not None:
-            return result_type(field.transform, source.type)
-    return UnknownType()

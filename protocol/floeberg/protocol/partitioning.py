@@ -5,6 +5,7 @@ Spec: "Partitioning", Appendix C, "Partition Specs".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -95,24 +96,23 @@ class PartitionSpec:
                 found[f.source_id] = (*found.get(f.source_id, ()), f)
         return found
 
-    def partition_type(self, schema: Schema) -> StructType:
+    def partition_type(self, *schemas: Schema) -> StructType:
         """Return the struct type of this spec's partition tuples, all fields optional.
 
-        `schema` should know the source columns; a field whose source was dropped, or whose
-        transform is unknown, gets the `unknown` type.
+        Source columns are looked up in `schemas` in turn. A field whose source none of them knows,
+        or whose transform is unknown, gets the `unknown` type.
         """
         return StructType(
-            tuple(
-                NestedField(f.field_id, f.name, self._result_type(f, schema)) for f in self.fields
-            )
+            tuple(NestedField(f.field_id, f.name, _result_type(f, schemas)) for f in self.fields)
         )
 
-    @staticmethod
-    def _result_type(f: PartitionField, schema: Schema) -> Type:
-        source = schema.find(f.source_id)
-        if source is None or len(f.source_ids) > 1:
-            return UnknownType()
-        return result_type(f.transform, source.type)
+
+def _result_type(f: PartitionField, schemas: Sequence[Schema]) -> Type:
+    if len(f.source_ids) > 1:
+        return UnknownType()
+    found = (schema.find(f.source_id) for schema in schemas)
+    source = next((s for s in found if s is not None), None)
+    return UnknownType() if source is None else result_type(f.transform, source.type)
 
 
 def field_to_json(f: PartitionField) -> Json:

@@ -8,12 +8,12 @@ Appendix A, "Avro".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from floeberg.protocol.manifests.avro import branch, record_fields
 from floeberg.protocol.types import Json, Value
+from floeberg.protocol.values import decimal_of
 
 Convert = Callable[[Any], Value]
 
@@ -36,21 +36,10 @@ def _converter(schema: Json) -> Convert | None:
     match schema.get("logicalType"), schema.get("type"):
         case "decimal", _:
             scale = int(schema.get("scale", 0))
-            return lambda raw: decimal_from_bytes(raw, scale)
+            return lambda raw: decimal_of(int.from_bytes(raw, "big", signed=True), scale)
         case "uuid", "string":
             return lambda raw: UUID(raw).bytes
         case "time-millis" | "timestamp-millis" | "local-timestamp-millis", _:
             return lambda raw: int(raw) * 1000
         case _:
             return None
-
-
-def decimal_from_bytes(raw: bytes, scale: int) -> Decimal:
-    """Return the decimal whose unscaled value is `raw`, big-endian two's complement.
-
-    >>> decimal_from_bytes(bytes([0xFF, 0x38]), 2)
-    Decimal('-2.00')
-    """
-    unscaled = int.from_bytes(raw, "big", signed=True)
-    digits = tuple(int(d) for d in str(abs(unscaled)))
-    return Decimal((int(unscaled < 0), digits, -scale))

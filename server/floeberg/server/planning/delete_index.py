@@ -14,11 +14,9 @@ from typing import NamedTuple
 
 from floeberg.protocol.errors import CorruptDeletes
 from floeberg.protocol.files import Content, DataFile, DeleteFile
+from floeberg.protocol.metadata_columns import DELETE_FILE_PATH_ID
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.server.planning.partition_keys import PartitionKey, partition_key
-
-# the reserved id of a position delete file's `file_path` (spec: "Reserved Field IDs")
-_FILE_PATH_ID = 2147483546
 
 
 class _Indexed(NamedTuple):
@@ -124,8 +122,8 @@ def _may_name(delete: DeleteFile, location: str) -> bool:
 
     Keeps the delete on any doubt: bounds that are absent, not text or the wrong way round.
     """
-    lower = _text(delete.metrics.lower_bounds.get(_FILE_PATH_ID))
-    upper = _text(delete.metrics.upper_bounds.get(_FILE_PATH_ID))
+    lower = _text(delete.metrics.lower_bounds.get(DELETE_FILE_PATH_ID))
+    upper = _text(delete.metrics.upper_bounds.get(DELETE_FILE_PATH_ID))
     if lower is None or upper is None or lower > upper:
         return True
     # an upper bound may have been cut without being rounded up

@@ -13,12 +13,9 @@ from decimal import Decimal
 
 from floeberg.protocol.expressions.json_form import bound_to_named_json
 from floeberg.protocol.files import Content, DataFile, DeleteFile, Metrics
-from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.scans import ResolvedScan
-from floeberg.protocol.schema import Schema
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.protocol.transforms import result_type
-from floeberg.protocol.types import Json, Type, UnknownType, Value
+from floeberg.protocol.types import Json, NestedField, Type, UnknownType, Value
 from floeberg.server.planning.plan import Plan
 from floeberg.server.planning.rest_filter import rest_bytes, rest_filter, rest_value
 
@@ -33,7 +30,7 @@ class _Writer:
         self._scan = scan
         self._deletes: list[Json] = []
         self._places: dict[tuple[str, int | None], int] = {}
-        self._specs: dict[int, tuple[tuple[int, Type], ...]] = {}
+        self._types: dict[int, tuple[NestedField, ...]] = {}
 
     def scan_tasks(self, tasks: tuple[FileScanTask, ...]) -> Json:
         written = [self._task(task) for task in tasks]
@@ -89,8 +86,8 @@ class _Writer:
             "file-format": str(file.format),
             "spec-id": file.spec_id,
             "partition": [
-                _partition_value(type_, file.partition.get(field_id))
-                for field_id, type_ in self._partition_types(file.spec_id)
+                _partition_value(field.type, file.partition.get(field.field_id))
+                for field in self._partition_fields(file.spec_id)
             ],
             "file-size-in-bytes": file.size_bytes,
             "record-count": file.record_count,
@@ -99,25 +96,13 @@ class _Writer:
             out["key-metadata"] = rest_bytes(file.key_metadata)
         return out
 
-    def _partition_types(self, spec_id: int) -> tuple[tuple[int, Type], ...]:
-        found = self._specs.get(spec_id)
+    def _partition_fields(self, spec_id: int) -> tuple[NestedField, ...]:
+        found = self._types.get(spec_id)
         if found is None:
-            spec = self._scan.metadata.spec_by_id(spec_id)
-            schemas = (self._scan.schema, *reversed(self._scan.metadata.schemas))
-            found = self._specs[spec_id] = _types(spec, schemas)
+            metadata = self._scan.metadata
+            spec = metadata.spec_by_id(spec_id)
+            found = self._types[spec_id] = metadata.partition_type(spec, self._scan.schema).fields
         return found
-
-
-def _types(spec: PartitionSpec, schemas: tuple[Schema, ...]) -> tuple[tuple[int, Type], ...]:
-    """Return each partition field's id and type; the source may be known to an old schema only."""
-    types = []
-    for field in spec.fields:
-        sources = (schema.find(field.source_id) for schema in schemas)
-        source = next((s for s in sources if s is not None), None)
-        known = source is not None and len(field.source_ids) == 1
-        type_ = result_type(field.transform, source.type) if source and known else UnknownType()
-        types.append((field.field_id, type_))
-    return tuple(types)
 
 
 def _partition_value(type_: Type, value: Value | None) -> Json:
