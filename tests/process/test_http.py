@@ -51,11 +51,12 @@ def test_metrics_are_this_service_s_own(service: HttpService) -> None:
 
 
 def test_stopping_ends_the_thread_and_frees_the_port() -> None:
+    others = set(threading.enumerate())
     service = HttpService(new_registry(), dict)
     service.start()
     service.stop()
 
-    assert "floeberg-http" not in {t.name for t in threading.enumerate()}
+    assert "floeberg-http" not in {t.name for t in set(threading.enumerate()) - others}
     again = HttpService(new_registry(), dict, port=service.port)
     again.start()
     again.stop()

@@ -25,6 +25,7 @@ class Shelf:
     name: str
     tables: list[tuple[str, ...]] = field(default_factory=list)
     failure: FloebergError | None = None
+    kind: str = "shelf"
 
     def list_tables(self):
         if self.failure:
