@@ -50,6 +50,12 @@ def test_views_are_replaced_and_the_values_stay(array: Any):
     plain.filter(pa.array([True, False, True, True]))
 
 
+def test_rows_without_columns_stay():
+    rows = pa.RecordBatch.from_struct_array(pa.array([{}, {}], pa.struct([])))
+
+    assert without_views(rows).num_rows == 2
+
+
 def test_rows_are_chosen_from_files_with_views(tmp_path: Path):
     table = TableWriter.create(tmp_path / "t", schema({"id": "int", "name": "string"}))
     rows = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}, arrow_schema(table.schema))

@@ -14,6 +14,8 @@ from floeberg.worker.arrow import ArrowField, ArrowType
 
 def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return `batch` with text, bytes and lists in types that are no views, at any depth."""
+    if not batch.num_columns:
+        return batch  # a cast would forget its rows
     return batch.cast(schema_without_views(batch.schema))
 
 
