@@ -7,7 +7,9 @@ import pytest
 from floeberg.client import Lake, RemoteTable, connect
 from floeberg.protocol.commands import TableName
 from floeberg.protocol.errors import BadCommand, BadConfig, BadRequest, UnknownTable
-from tests.support.fleet import LocalFleet
+from floeberg.server.catalogs import Catalogs, WarehouseCatalog
+from tests.support.fleet import LocalFleet, local_fleet
+from tests.support.lake import TableWriter, required, schema
 from tests.support.orders import live_ids
 
 
@@ -86,3 +88,20 @@ def test_a_token_that_no_header_can_hold_is_refused_and_not_shown(token: str):
         connect("grpc://localhost:1", token)
 
     assert not token or token not in str(raised.value)
+
+
+def test_names_lead_back_where_a_namespace_is_called_like_a_catalog(tmp_path: Path):
+    for directory, rows in (("one/two/t", 1), ("one/db/t", 2), ("other/t", 3)):
+        table = TableWriter.create(tmp_path / directory, schema({"id": required("long")}))
+        table.append([{"id": n} for n in range(rows)])
+    catalogs = Catalogs(
+        [
+            WarehouseCatalog("one", str(tmp_path / "one")),
+            WarehouseCatalog("two", str(tmp_path / "other")),
+        ]
+    )
+
+    with local_fleet(catalogs, workers=1) as fleet, connect(fleet.location) as lake:
+        counts = {str(name): lake.table(name).scan().count() for name in lake.tables()}
+
+    assert counts == {"one.two.t": 1, "db.t": 2, "two.t": 3}
