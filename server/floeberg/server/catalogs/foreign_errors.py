@@ -69,8 +69,8 @@ def catalog_error(
 
 
 def _is_refusal(exc: Exception) -> bool:
-    if isinstance(exc, HTTPError) and exc.response is not None:
-        return exc.response.status_code in (401, 403, 419)
+    if isinstance(exc, HTTPError):
+        return exc.response is not None and exc.response.status_code in (401, 403, 419)
     if isinstance(exc, ClientError):
         return exc.response.get("Error", {}).get("Code") in _AWS_REFUSALS
     return isinstance(exc, (*_REFUSALS, NoCredentialsError, PartialCredentialsError))
