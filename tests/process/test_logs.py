@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
 
@@ -36,6 +37,7 @@ def test_json_lines_hold_the_fields() -> None:
     line = json.loads(stream.getvalue())
     assert line["message"] == "worker joined"
     assert line["level"] == "INFO"
+    assert line["pid"] == os.getpid()
     assert line["worker"] == "w1"
     assert line["capacity"] == 4
     assert line["level_"] == "odd"
@@ -47,7 +49,8 @@ def test_human_lines_quote_what_needs_it() -> None:
 
     logger.warning("odd name", extra={"table": "a b", "path": "/x", "bytes": 3})
 
-    assert 'WARNING floeberg.test | odd name table="a b" path=/x bytes=3' in stream.getvalue()
+    begin = f"WARNING {os.getpid()} floeberg.test | odd name"
+    assert f'{begin} table="a b" path=/x bytes=3' in stream.getvalue()
 
 
 @pytest.mark.parametrize("form", ["json", "human"])

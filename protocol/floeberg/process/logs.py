@@ -95,12 +95,14 @@ class _Formatter(logging.Formatter):
 
 
 class JsonFormatter(_Formatter):
-    """One JSON object a line: time, level, logger, message, then the fields."""
+    """One JSON object a line: time, level, process id, logger, message, then the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
             "time": _time_of(record),
             "level": record.levelname,
+            # several services may log to one place, as below `floeberg up`
+            "pid": record.process,
             "logger": record.name,
             "message": _safe_text(record.getMessage()),
         }
@@ -112,14 +114,13 @@ class JsonFormatter(_Formatter):
 
 
 class HumanFormatter(_Formatter):
-    """Time, level, message and `name=value` fields, for a terminal."""
+    """Time, level, process id, message and `name=value` fields, for a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         shown = [f"{k}={_quoted(v)}" for k, v in fields_of(record).items() if v is not None]
         message = _safe_text(record.getMessage())
-        line = " ".join(
-            [_time_of(record), f"{record.levelname:<7}", record.name, "|", message, *shown]
-        )
+        begin = f"{_time_of(record)} {record.levelname:<7} {record.process} {record.name} |"
+        line = " ".join([begin, message, *shown])
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line
