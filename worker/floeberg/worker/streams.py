@@ -121,7 +121,7 @@ class Redeemer:
 
         rows = sent = 0
         began = time.monotonic()
-        outcome = "cancelled"
+        outcome = "failed"
         try:
             storage = InterruptibleStorage(self._open_storage(plan.storage), check)
             for placed in self._read(plan, storage, resume=ticket.resume):
@@ -134,10 +134,8 @@ class Redeemer:
                 self._metrics.rows.inc(placed.batch.num_rows)
                 self._metrics.bytes.inc(size)
             outcome = "done"
-        except Cancelled:
-            raise
-        except Exception:
-            outcome = "failed"
+        except (Cancelled, GeneratorExit):
+            outcome = "cancelled"
             raise
         finally:
             admission.release()
