@@ -7,12 +7,14 @@ SEED ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
+ORACLES_BIN := .venv-oracles/bin
+ORACLES_READY := .venv-oracles/.ready
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test check bench corpus fuzz clean
+.PHONY: help demo test check bench corpus fuzz oracles clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,7 +24,8 @@ help:
 	@echo "make bench          the benchmarks"
 	@echo "make fuzz           compare with a plain reader on random tables (N=1000 SEED=…)"
 	@echo "make corpus CORPUS=DIR   read every table of a corpus and compare with its expected rows"
-	@echo "make clean          remove .venv and caches"
+	@echo "make oracles        read what Spark, PyIceberg and DuckDB write, and the other way round (needs Java 17)"
+	@echo "make clean          remove .venv, .venv-oracles and caches"
 	@echo "PYTHON=python3.12   the Python that .venv is made from (3.11 or newer)"
 
 demo: $(READY)
@@ -48,8 +51,13 @@ corpus: $(READY)
 fuzz: $(READY)
 	@$(BIN)/python -m tests.fuzz --examples $(N) $(if $(SEED),--seed $(SEED))
 
+oracles: $(ORACLES_READY)
+	@java -version 2>&1 | grep -q 'version "17\.' || { \
+	  echo "Spark needs Java 17, and the 'java' on PATH is not that (Debian: openjdk-17-jre-headless)" >&2; exit 1; }
+	@$(ORACLES_BIN)/python -m pytest tests/oracles --oracles -q --tb=line
+
 clean:
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@rm -rf .venv .venv-oracles .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
@@ -60,4 +68,12 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --upgrade pip
 	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(ORACLES_READY): pyproject.toml constraints.txt tests/oracles/requirements.txt
+	@echo "setting up .venv-oracles (Spark is large: some minutes)"
+	@$(PYTHON) -m venv .venv-oracles
+	@$(ORACLES_BIN)/python -m pip install -qq --upgrade pip
+	@$(ORACLES_BIN)/python -m pip install -qq --constraint constraints.txt \
+	  --requirement tests/oracles/requirements.txt --editable '.[dev]'
 	@touch $@

@@ -20,3 +20,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="a directory of foreign tables with expected rows (cases.json); see tests/corpus",
     )
+    parser.addoption(
+        "--oracles",
+        action="store_true",
+        help="compare with Spark, PyIceberg and DuckDB, which must be installed; see tests/oracles",
+    )
