@@ -145,8 +145,12 @@ def _default(field: Json) -> Plain:
 
 
 def pruned_to(fields: Sequence[Json], field_id: int) -> Json | None:
-    """Return the column that leads to a field, with only the structs on the way."""
+    """Return the column that leads to a field, with only the structs on the way.
+
+    None of them is required: what a file lacks is null to whoever compares it.
+    """
     for field in fields:
+        field = {**field, "required": False}
         if field["id"] == field_id:
             return field
         if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
