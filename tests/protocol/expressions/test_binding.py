@@ -214,6 +214,23 @@ def test_a_literal_of_the_wrong_type_is_refused_with_its_column(
         ),
         (DecimalType(4, 2), [">", "x", "99.995"], FALSE),
         (DecimalType(4, 2), ["<", "x", "1e999999"], predicate(DecimalType(4, 2), Op.NOT_NULL)),
+        (
+            DecimalType(38, 38),
+            ["!=", "x", -1],
+            predicate(DecimalType(38, 38), Op.NOT_NULL),
+        ),
+        (
+            DecimalType(38, 0),
+            [">", "x", -(10**38)],
+            predicate(DecimalType(38, 0), Op.NOT_NULL),
+        ),
+        (
+            DecimalType(38, 38),
+            ["=", "x", "-0.99999999999999999999999999999999999999"],
+            predicate(
+                DecimalType(38, 38), Op.EQ, Decimal("-0.99999999999999999999999999999999999999")
+            ),
+        ),
         (FloatType(), ["<", "x", 1e300], predicate(FloatType(), Op.LE, 3.4028234663852886e38)),
         (FloatType(), [">", "x", 1e300], predicate(FloatType(), Op.GE, math.inf)),
         (DoubleType(), ["=", "x", 10**400], FALSE),

@@ -192,11 +192,12 @@ def _decimal(raw: RawLiteral, type_: DecimalType) -> TypedLiteral:
     if not number.is_finite():
         raise ValueError("it is not finite")
     largest = 10**type_.precision - 1
-    highest = values.decimal_of(largest, type_.scale)
+    # a minus sign before a Decimal would round it to 28 digits
+    highest, lowest = (values.decimal_of(n, type_.scale) for n in (largest, -largest))
     if number > highest:
         return Gap(highest, None)
-    if number < -highest:
-        return Gap(None, -highest)
+    if number < lowest:
+        return Gap(None, lowest)
     unit = Decimal(1).scaleb(-type_.scale)
     below = number.quantize(unit, ROUND_FLOOR, _WIDE)
     below = values.decimal_of(values.unscaled_of(below, type_.scale), type_.scale)
