@@ -150,6 +150,17 @@ def test_a_command_line_is_read(file: Path) -> None:
     assert config.rebase == {"a": "b=c"}
 
 
+def test_help_says_what_holds_when_a_flag_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        config_from_command_line(Config, ["--help"], {}, program="p", summary="s")
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--port N the port [default: 8815]" in shown
+    assert "serve strangers [default: false]" in shown
+    assert "--key-file PATH the keys --log-format" in shown
+    assert "FLOEBERG_DRAIN_SECONDS" in shown
+
+
 def test_the_environment_may_name_the_file(file: Path) -> None:
     environ = {"FLOEBERG_CONFIG": str(file)}
 

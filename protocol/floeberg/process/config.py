@@ -143,12 +143,20 @@ def config_from_command_line(
     Raises `BadConfig` as `load_config` does, and `SystemExit` for `--help` and for flags that are
     no options at all.
     """
-    parser = argparse.ArgumentParser(prog=program, description=summary, allow_abbrev=False)
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with these keys")
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=summary,
+        epilog="Each value may also stand in the file, or in the environment: --drain-seconds is"
+        " drain_seconds there, and FLOEBERG_DRAIN_SECONDS here.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="A file with these keys: TOML, or *.json."
+    )
     for o in options_of(cls):
         if o.flag is None:
             continue
-        text = o.doc.replace("%", "%%")
+        text = _help(o).replace("%", "%%")
         if o.type is bool:
             parser.add_argument(
                 o.flag, dest=o.name, action=argparse.BooleanOptionalAction, default=None, help=text
@@ -338,8 +346,14 @@ def _metavar(o: Option) -> str:
     if get_origin(o.type) is Literal:
         return "|".join(get_args(o.type))
     if get_origin(o.type) is Mapping:
-        return "KEY=VALUE"
+        return "OLD=NEW"
     return {int: "N", float: "N", Path: "PATH"}.get(o.type, "TEXT")
+
+
+def _help(o: Option) -> str:
+    if o.default in (MISSING, None, (), {}):
+        return o.doc
+    return f"{o.doc} [default: {_shown(o).strip('`')}]"
 
 
 def _shown(o: Option) -> str:
