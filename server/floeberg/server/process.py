@@ -72,7 +72,10 @@ class CoordinatorService:
                 config.tls_pair(),
             )
         except (pa.ArrowException, OSError) as exc:
-            raise BadConfig(f"'port': cannot listen on {config.bind_location}") from exc
+            raise BadConfig(
+                f"'port': cannot listen on {config.bind_location}: is it this machine's address,"
+                " and the port not taken? (0 takes a free one)"
+            ) from exc
         self.location = advertised_location(
             config.advertise,
             # what clients on this machine can dial, where nothing better is known

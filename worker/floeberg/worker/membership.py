@@ -237,8 +237,9 @@ class Membership:
             lease = coordinator.send(message, _CALL_SECONDS)
         except FloebergError as error:
             if seat.failures == 0 or not isinstance(error, Unavailable):
+                is_silent = isinstance(error, Unavailable)
                 logger.warning(
-                    "coordinator did not answer",
+                    "coordinator did not answer" if is_silent else "coordinator refused",
                     extra={"coordinator": uri, "code": error.code, "error": str(error)},
                 )
             return seat.failed(self._jitter())

@@ -74,7 +74,10 @@ class WorkerService:
                 config.bind_location, self._redeemer, self.status, config.tls_pair()
             )
         except (pa.ArrowException, OSError) as exc:
-            raise BadConfig(f"'port': cannot listen on {config.bind_location}") from exc
+            raise BadConfig(
+                f"'port': cannot listen on {config.bind_location}: is it this machine's address,"
+                " and the port not taken? (0 takes a free one)"
+            ) from exc
         self.location = advertised_location(
             config.advertise, config.host, self._server.port, tls=config.serves_tls
         )

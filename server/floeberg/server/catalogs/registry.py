@@ -31,7 +31,9 @@ class Catalogs:
 
     def __init__(self, catalogs: Sequence[Catalog], default: str | None = None) -> None:
         if not catalogs:
-            raise BadConfig("no catalog is configured: name a warehouse or a catalog to serve")
+            raise BadConfig(
+                "no catalog is configured: give --warehouse DIR or --catalog NAME=KIND:URI"
+            )
         self._by_name: dict[str, Catalog] = {}
         for catalog in catalogs:
             if catalog.name in self._by_name:
