@@ -11,6 +11,7 @@ from floeberg.server.catalogs import Catalogs, WarehouseCatalog
 from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.lake import TableWriter, required, schema
 from tests.support.orders import live_ids
+from tests.support.unreachable import UnreachableCatalog
 
 
 def test_tables_are_listed_by_names_that_lead_back_to_them(lake: Lake):
@@ -18,6 +19,21 @@ def test_tables_are_listed_by_names_that_lead_back_to_them(lake: Lake):
 
     assert names == [TableName(("db", n)) for n in ("a.b", "empty", "orders")]
     assert [lake.table(name).scan().count() for name in names] == [1, 0, len(live_ids())]
+
+
+def test_a_catalog_that_cannot_be_listed_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    catalogs = [WarehouseCatalog("there", str(tmp_path)), UnreachableCatalog("gone", tmp_path)]
+    TableWriter.create(tmp_path / "orders", schema({"id": required("long")}))
+    with (
+        local_fleet(Catalogs(catalogs), workers=0) as fleet,
+        connect(fleet.location) as lake,
+    ):
+        listing = lake.list_tables()
+        tables = lake.tables()
+
+    assert listing.tables == tables == [TableName(("orders",))]
+    assert list(listing.unlisted) == ["gone"]
+    assert "catalog not listed" in caplog.messages
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,16 @@ with connect("grpc://localhost:8815") as lake:
     rows = lake.table("db.orders").scan(filter="amount > 10", select=["id", "amount"]).to_arrow()
 """
 
-from floeberg.client.lake import Lake, RemoteTable, connect
+from floeberg.client.lake import Lake, RemoteTable, TableListing, connect
 from floeberg.client.scan import RemoteScan
 from floeberg.client.streams import Progress, RetryPolicy
 
-__all__ = ["Lake", "Progress", "RemoteScan", "RemoteTable", "RetryPolicy", "connect"]
+__all__ = [
+    "Lake",
+    "Progress",
+    "RemoteScan",
+    "RemoteTable",
+    "RetryPolicy",
+    "TableListing",
+    "connect",
+]

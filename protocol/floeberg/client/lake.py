@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +31,8 @@ from floeberg.protocol.errors import BadCommand, BadConfig, ConflictingSnapshot
 from floeberg.protocol.expressions import as_expression
 from floeberg.protocol.expressions.json_form import expression_to_json
 from floeberg.protocol.expressions.model import Expression
+
+logger = logging.getLogger(__name__)
 
 
 def connect(
@@ -59,6 +63,14 @@ def _pem(source: str | Path) -> str:
         raise BadConfig(f"tls_roots {str(source)!r} is not a readable PEM file: {exc}") from exc
 
 
+@dataclass(frozen=True, slots=True)
+class TableListing:
+    """The tables of a server, sorted, and why those of some catalogs are not among them."""
+
+    tables: list[TableName]
+    unlisted: Mapping[str, str]
+
+
 class Lake:
     """The tables of one server. Use it in a `with` block, or `close()` it; safe to use from several
     threads."""
@@ -67,8 +79,20 @@ class Lake:
         self._connection = connection
 
     def tables(self) -> list[TableName]:
-        """Return the names of all tables, sorted; `str(name)` is the dotted form."""
-        entries = [t for page in ask(self._connection, TABLES) for t in page.tables]
+        """Return the names of all tables, sorted; `str(name)` is the dotted form.
+
+        A catalog that could not be listed is logged as a warning; `list_tables` returns it too.
+        """
+        listing = self.list_tables()
+        for catalog, reason in listing.unlisted.items():
+            logger.warning("catalog not listed", extra={"catalog": catalog, "error": reason})
+        return listing.tables
+
+    def list_tables(self) -> TableListing:
+        """Return the names of all tables, and the catalogs that could not be listed."""
+        pages = list(ask(self._connection, TABLES))
+        entries = [t for page in pages for t in page.tables]
+        unlisted = {name: why for page in pages for name, why in page.unlisted.items()}
         catalogs = {t.catalog for t in entries}
         names = (
             # a namespace that is called like a catalog needs the catalog before it
@@ -77,7 +101,7 @@ class Lake:
             else (t.catalog, *t.identifier)
             for t in entries
         )
-        return [TableName(parts) for parts in sorted(names)]
+        return TableListing([TableName(parts) for parts in sorted(names)], unlisted)
 
     def table(self, name: str | Sequence[str] | TableName) -> RemoteTable:
         """Return one table by name: `db.orders`, `catalog.db.orders`, or the parts of names that

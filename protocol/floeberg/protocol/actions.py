@@ -8,7 +8,7 @@ older client passes over. The sealed actions by which workers join are in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, Literal, TypeVar
@@ -56,7 +56,10 @@ class TableEntry(Reply):
 
 
 class TablesPage(Reply):
+    """Tables, and in the first page which catalogs could not be listed, with the reasons."""
+
     tables: tuple[TableEntry, ...]
+    unlisted: Mapping[str, str] = {}
 
 
 class TableRequest(Request):

@@ -14,9 +14,11 @@ from typer.testing import CliRunner, Result
 
 from floeberg.embedded import open_table
 from floeberg.embedded.cli.main import app
+from floeberg.server.catalogs import Catalogs, WarehouseCatalog
 from tests.support.all_types import JSON
-from tests.support.fleet import LocalFleet
+from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.orders import live_ids
+from tests.support.unreachable import UnreachableCatalog
 
 COMMANDS = ["tables", "describe", "schema", "snapshots", "files", "count", "scan", "status"]
 SERVICES = ["up", "coordinator", "worker", "key"]
@@ -52,6 +54,19 @@ def test_tables_are_listed_as_they_can_be_named(fleet: LocalFleet):
         assert output("count", line, "--server", fleet.location).strip().isdigit()
     names = json.loads(output("tables", "--server", fleet.location, "--json"))
     assert names == [["db", "a.b"], ["db", "all_types"], ["db", "orders"]]
+
+
+def test_a_list_of_tables_says_what_is_missing_in_it(warehouse: Path, tmp_path: Path):
+    with local_fleet(tmp_path, workers=0) as nothing:
+        done = run("tables", "--server", nothing.location)
+        assert (done.exit_code, done.stdout) == (0, "")
+        assert done.stderr.startswith("no tables")
+
+    catalogs = [WarehouseCatalog("lake", str(warehouse)), UnreachableCatalog("gone", tmp_path)]
+    with local_fleet(Catalogs(catalogs), workers=0) as partly:
+        done = run("tables", "--server", partly.location)
+        assert "db.orders" in done.stdout.splitlines()
+        assert done.stderr.startswith("catalog gone is not listed: [CATALOG_UNAVAILABLE]")
 
 
 def test_describe_shows_what_a_table_is_like(orders: list[str]):

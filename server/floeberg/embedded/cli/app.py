@@ -102,11 +102,13 @@ def tables(
 ) -> None:
     """List the tables that a server serves."""
     with connect(server, token, tls_roots) as lake:
-        names = lake.tables()
+        listing = lake.list_tables()
+    names = listing.tables
     if as_json:
         typer.echo(json.dumps([list(name.parts) for name in names]))
     else:
         typer.echo("".join(printable(written_name(name)) + "\n" for name in names), nl=False)
+    show.gaps(listing, console(stderr=True))
 
 
 @app.command()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from floeberg.client.lake import TableListing
 from floeberg.embedded.cli.terminal import plain
 from floeberg.protocol.actions import RefEntry, SnapshotList, Status, TableDescription
 from floeberg.protocol.civil_time import format_timestamp
@@ -16,6 +17,14 @@ from floeberg.protocol.expressions.text import format_filter
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import Json, NestedField, children, is_nested
+
+
+def gaps(found: TableListing, console: Console) -> None:
+    """Print which catalogs are missing in a list of tables, or that there is none to list."""
+    for catalog, reason in found.unlisted.items():
+        console.print(plain(f"catalog {catalog} is not listed: {reason}"), soft_wrap=True)
+    if not found.tables and not found.unlisted:
+        console.print("no tables: a warehouse is the directory above those of its tables")
 
 
 def description(found: TableDescription, console: Console) -> None:

@@ -83,9 +83,10 @@ class Actions:
         return handler(body)
 
     def _tables(self, body: bytes) -> Iterator[bytes]:
-        entries = list_tables(self._catalogs, TABLES.parse_request(body))
+        entries, unlisted = list_tables(self._catalogs, TABLES.parse_request(body))
         for page in pages(entries):
-            yield TABLES.encode_reply(TablesPage(tables=page))
+            yield TABLES.encode_reply(TablesPage(tables=page, unlisted=unlisted))
+            unlisted = {}
 
     def _describe(self, body: bytes) -> list[bytes]:
         table = self._catalogs.load(DESCRIBE.parse_request(body).table.parts)

@@ -59,7 +59,8 @@ class CoordinatorServer(FlightService):
     ) -> Iterator[fl.FlightInfo]:
         with as_flight_errors(context):
             matches = name_filter(criteria)
-            entries = [e for e in list_tables(self._catalogs, TablesRequest()) if matches(e)]
+            tables, _ = list_tables(self._catalogs, TablesRequest())
+            entries = [e for e in tables if matches(e)]
         return _guarded((self._table_info(path_of(e)) for e in entries), context)
 
     def get_flight_info(

@@ -9,23 +9,29 @@ from floeberg.protocol.actions import TableEntry, TablesRequest
 from floeberg.server.catalogs import Catalogs
 
 
-def list_tables(catalogs: Catalogs, request: TablesRequest) -> list[TableEntry]:
-    """Return the tables that `request` asks for, catalog by catalog.
+def list_tables(
+    catalogs: Catalogs, request: TablesRequest
+) -> tuple[list[TableEntry], dict[str, str]]:
+    """Return the tables that `request` asks for, catalog by catalog, and why catalogs are missing.
 
     A catalog that doesn't answer hides no other, unless it is the one that was asked for: then its
     error is raised.
     """
+    unlisted: dict[str, str] = {}
     if request.catalog is not None:
         found = [(request.catalog, i) for i in catalogs.get(request.catalog).list_tables()]
     else:
-        found = list(catalogs.list_tables().tables)
+        listing = catalogs.list_tables()
+        found = list(listing.tables)
+        unlisted = {name: f"[{e.code}] {e}" for name, e in listing.failures.items()}
     default = catalogs.default.name
     namespace = request.namespace
-    return [
+    entries = [
         TableEntry(catalog=catalog, identifier=i, is_default_catalog=catalog == default)
         for catalog, i in found
         if i[: len(namespace)] == namespace and len(i) > len(namespace)
     ]
+    return entries, unlisted
 
 
 def name_filter(criteria: bytes) -> Callable[[TableEntry], bool]:
