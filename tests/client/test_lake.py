@@ -43,6 +43,11 @@ def test_a_table_has_several_names(lake: Lake, name):
     assert lake.table(name).scan().count() == len(live_ids())
 
 
+def test_a_server_and_its_tables_show_where_they_are(lake: Lake, fleet: LocalFleet):
+    assert repr(lake) == f"<Lake at {fleet.location}>"
+    assert repr(lake.table("db.orders")) == f"<RemoteTable db.orders at {fleet.location}>"
+
+
 def test_a_name_that_holds_a_dot_is_given_in_parts(lake: Lake):
     table = lake.table(("db", "a.b"))
 

@@ -78,6 +78,9 @@ class Lake:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    def __repr__(self) -> str:
+        return f"<Lake at {self._connection.location}>"
+
     def tables(self) -> list[TableName]:
         """Return the names of all tables, sorted; `str(name)` is the dotted form.
 
@@ -138,6 +141,9 @@ class RemoteTable:
     def __init__(self, connection: Connection, name: TableName) -> None:
         self._connection = connection
         self.name = name
+
+    def __repr__(self) -> str:
+        return f"<RemoteTable {self.name} at {self._connection.location}>"
 
     def schema(self) -> pa.Schema:
         """Return the table's current schema, as its rows are read."""

@@ -50,7 +50,8 @@ Select = Annotated[
         "--select",
         "-s",
         metavar="COLUMNS",
-        help='Names with commas between, or a list such as ["a,b"]; may be repeated. None: "".',
+        help='Names with commas between, or a list such as ["a,b"]; may be repeated.'
+        ' "" is no column, which counts rows.',
     ),
 ]
 SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", help="Read this snapshot.")]

@@ -89,7 +89,7 @@ def _announce(addresses: Mapping[str, object]) -> None:
     assert isinstance(workers, list)
     server = addresses["coordinator"]
     typer.echo(f"coordinator  {server}")
-    typer.echo(f"health       {addresses['http']}")
+    typer.echo(f"health       {addresses['http']}/healthz")
     for one in workers:
         typer.echo(f"worker       {one['location']}")
     typer.echo(f"try          floeberg tables --server {server}")

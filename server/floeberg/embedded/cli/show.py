@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.table import Column
 from rich.table import Table as RichTable
 
 from floeberg.client.lake import TableListing
@@ -88,15 +89,17 @@ def _partitioning(found: TableDescription, schema: Schema) -> str:
 
 def snapshots(found: SnapshotList, console: Console) -> None:
     """Print snapshots, oldest first, with the names that point at each."""
-    table = RichTable("snapshot", "time", "operation", "added rows", "total rows", "refs")
+    table = RichTable(
+        "snapshot", "time", "operation", _number("added rows"), _number("total rows"), "refs"
+    )
     for snapshot in found.snapshots:
         refs = [r for r in found.refs if r.snapshot_id == snapshot.snapshot_id]
         table.add_row(
             str(snapshot.snapshot_id),
             _time(snapshot.timestamp_ms),
             plain(snapshot.operation),
-            plain(snapshot.summary.get("added-records", "")),
-            plain(snapshot.summary.get("total-records", "")),
+            plain(_grouped(snapshot.summary.get("added-records", ""))),
+            plain(_grouped(snapshot.summary.get("total-records", ""))),
             plain(", ".join(_ref(r) for r in refs)),
         )
     console.print(table)
@@ -104,7 +107,9 @@ def snapshots(found: SnapshotList, console: Console) -> None:
 
 def files(tasks: Sequence[Json], console: Console) -> None:
     """Print the data files of a plan, a line each."""
-    table = RichTable("file", "bytes", "rows", "deletes", "left of the filter")
+    table = RichTable(
+        "file", _number("bytes"), _number("rows"), _number("deletes"), "left of the filter"
+    )
     for task in tasks:
         file, residual = task["data-file"], expression_from_json(task["residual"])
         table.add_row(
@@ -144,6 +149,15 @@ def status(found: Status, console: Console) -> None:
     if found.queries:
         counted = ", ".join(f"{n:,} {name}" for name, n in sorted(found.queries.items()))
         console.print(plain(f"scans: {counted}"))
+
+
+def _number(header: str) -> Column:
+    return Column(header, justify="right")
+
+
+def _grouped(count: str) -> str:
+    """Return a count of a snapshot's summary, which may hold anything, with its thousands apart."""
+    return f"{int(count):,}" if count.isdecimal() and len(count) < 20 else count
 
 
 def _ref(ref: RefEntry) -> str:
