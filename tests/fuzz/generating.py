@@ -35,7 +35,7 @@ from tests.fuzz.mapping import covers
 from tests.fuzz.partitioning import partition_of, path_to
 from tests.fuzz.schemas import DEFAULTLESS, Fields, random_changes
 from tests.fuzz.specs import random_spec
-from tests.fuzz.values import nested_value, value_of
+from tests.fuzz.values import Times, nested_value, value_of
 from tests.support.lake.schemas import walk
 from tests.support.plain import Json, Plain
 
@@ -48,7 +48,7 @@ class Generator:
 
     def __init__(self, rng: Random, directory: Path) -> None:
         self.rng = rng
-        self.narrow = rng.random() < 0.5
+        self.times = Times(rng.choice(("ns", "ns", "civil", "civil", "far")), rng.random() < 0.2)
         self.nulls = rng.choice((0.05, 0.2, 0.5))
         self.create = self._create()
         self.lake = Lake(directory, self.create)
@@ -78,7 +78,7 @@ class Generator:
 
     def _create(self) -> Create:
         version = self.rng.choice((1, 2, 2, 3, 3, 3))
-        fields = Fields(self.rng, version, self.narrow).columns()
+        fields = Fields(self.rng, version, self.times).columns()
         spec: Sequence[Json] = ()
         if self._chance(0.5):
             spec = random_spec(self.rng, {"fields": fields}, [], 1000)
@@ -105,7 +105,7 @@ class Generator:
                     for f in spec["fields"]:
                         sources.setdefault(f["source-id"], set()).add(f["transform"])
                 fields = Fields(
-                    self.rng, self.lake.version, self.narrow, metadata["last-column-id"] + 1
+                    self.rng, self.lake.version, self.times, metadata["last-column-id"] + 1
                 )
                 changes = random_changes(self.rng, self.lake.table.schema, fields, sources)
                 return Evolve(changes) if changes else None
@@ -145,7 +145,7 @@ class Generator:
             case "positions":
                 return DeletePositions(
                     self._positions(),
-                    layout=layout_of(rng, POSITION_DELETES, may_lack_ids=False),
+                    layout=layout_of(rng, POSITION_DELETES, self.times, may_lack_ids=False),
                     delete_files=rng.choice((1, 1, 2)),
                     per_file=self._chance(0.3),
                     reference=self._chance(0.5),
@@ -177,7 +177,7 @@ class Generator:
         rows = [self._row(schema["fields"]) for _ in range(rng.choice((0, 1, 2, 3, 5, 8, 12)))]
         append = Append(
             tuple(rows),
-            layout_of(rng, schema, may_lack_ids=covers(lake.mapping, schema)),
+            layout_of(rng, schema, self.times, may_lack_ids=covers(lake.mapping, schema)),
             schemas_back=schemas_back,
             specs_back=specs_back,
             age=self._age(),
@@ -192,7 +192,7 @@ class Generator:
 
     def _row(self, fields: Sequence[Json]) -> Row:
         return {
-            f["id"]: nested_value(self.rng, f, self.lake.seen, self.narrow, self.nulls)
+            f["id"]: nested_value(self.rng, f, self.lake.seen, self.times, self.nulls)
             for f in fields
         }
 
@@ -207,10 +207,11 @@ class Generator:
         """Leave out columns that a reader can fill in, and give what it fills in."""
         identities = {f["source-id"] for f in spec["fields"] if f["transform"] == "identity"}
         omit: list[int] = []
-        if self._chance(0.2):
+        chance = 0.4 if identities else 0.15
+        if self._chance(chance):
             for field in schema["fields"]:
                 may_lack = field["id"] in identities or not field["required"]
-                if may_lack and self._chance(0.4):
+                if may_lack and self._chance(0.5):
                     omit.append(field["id"])
         constants: dict[int, Plain] = {}
         schemas = self.lake.metadata["schemas"]
@@ -220,7 +221,7 @@ class Generator:
             field = columns[source]
             if not in_file and (field["required"] or self._chance(0.8)):
                 constants[source] = value_of(
-                    self.rng, field["type"], self.lake.seen.get(source, ()), self.narrow
+                    self.rng, field["type"], self.lake.seen.get(source, ()), self.times
                 )
         return Append(**{**vars(append), "omit": tuple(omit), "constants": constants})
 
@@ -251,7 +252,7 @@ class Generator:
             tuple(chosen),
             tuple(rows),
             beside=rng.randrange(8) if self._chance(0.6) else None,
-            layout=layout_of(rng, schema, may_lack_ids=covers(lake.mapping, schema)),
+            layout=layout_of(rng, schema, self.times, may_lack_ids=covers(lake.mapping, schema)),
             schemas_back=schemas_back,
             stored=tuple(f["id"] for f in schema["fields"] if self._chance(0.15)),
             age=self._age(),

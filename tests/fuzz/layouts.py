@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from tests.fuzz.values import Times
 from tests.support.lake import FileLayout
 from tests.support.lake.schemas import walk
 from tests.support.plain import Json
@@ -13,7 +14,7 @@ _OF_FIXED_WIDTH = ("int", "long", "float", "double", "date", "time", "timestamp"
 _NOT_IN_ORC = ("time", "uuid", "fixed", "variant", "geometry", "geography")
 
 
-def layout_of(rng: Random, schema: Json, *, may_lack_ids: bool) -> FileLayout:
+def layout_of(rng: Random, schema: Json, times: Times, *, may_lack_ids: bool) -> FileLayout:
     """Return a layout for rows of a schema; it stores field ids unless it `may_lack_ids`."""
     types = [f["type"] for f in walk({**schema, "type": "struct"}) if isinstance(f["type"], str)]
     metrics = rng.choice(
@@ -21,9 +22,15 @@ def layout_of(rng: Random, schema: Json, *, may_lack_ids: bool) -> FileLayout:
     )
     field_ids = not may_lack_ids or rng.random() < 0.5
     roll = rng.random()
-    if roll < 0.1:
+    is_far = times.reach == "far"  # beyond what decoders of these formats hold
+    if roll < 0.1 and not is_far:
         return FileLayout(format="avro", field_ids=field_ids)
-    if roll < 0.3 and may_lack_ids and not any(t.startswith(_NOT_IN_ORC) for t in types):
+    if (
+        roll < 0.5
+        and may_lack_ids
+        and not is_far
+        and not any(t.startswith(_NOT_IN_ORC) for t in types)
+    ):
         return FileLayout(format="orc", metrics=metrics, field_ids=False)
     return FileLayout(
         codec=rng.choice(("zstd", "snappy", "gzip", "lz4", "brotli", "none")),
@@ -31,11 +38,11 @@ def layout_of(rng: Random, schema: Json, *, may_lack_ids: bool) -> FileLayout:
         field_ids=field_ids,
         metrics=metrics,
         split_offsets=rng.random() < 0.8,
-        parquet=_parquet(rng, types),
+        parquet=_parquet(rng, types, times),
     )
 
 
-def _parquet(rng: Random, types: list[str]) -> dict[str, Any]:
+def _parquet(rng: Random, types: list[str], times: Times) -> dict[str, Any]:
     options: dict[str, Any] = {}
     choices = {
         "use_dictionary": False,
@@ -53,6 +60,10 @@ def _parquet(rng: Random, types: list[str]) -> dict[str, Any]:
     if rng.random() < 0.2 and all(t in _OF_FIXED_WIDTH for t in types):
         options |= {"use_byte_stream_split": True, "use_dictionary": False}
         return options
+    if times.reach == "far":
+        return options
+    if times.whole_millis and rng.random() < 0.3:
+        return options | {"coerce_timestamps": "ms"}
     # INT96 holds nanoseconds, but the plain reader asks for microseconds
     if not any(t.endswith("_ns") for t in types) and rng.random() < 0.1:
         options["use_deprecated_int96_timestamps"] = True

@@ -17,14 +17,16 @@ class Named:
     type: Json
     path: tuple[str, ...]
     name: str
+    in_structs: bool
 
 
 def columns_by_id(schema: Json, letters: str) -> Mapping[int, Named]:
-    """Return the fields that structs lead to and that one dotted name means and no other field's.
+    """Return the fields that a dotted name means, and no other field's.
 
-    Other letters than the `exact` ones must still mean one field alone.
+    Other letters than the `exact` ones must still mean one field alone. Below lists and maps, a
+    field can be selected but not filtered by: it isn't `in_structs` only.
     """
-    everything = list(_dotted({**schema, "type": "struct"}, (), reachable=True))
+    everything = list(_dotted({**schema, "type": "struct"}, (), in_structs=True))
 
     def folded(path: Sequence[str]) -> str:
         name = ".".join(path)
@@ -32,20 +34,22 @@ def columns_by_id(schema: Json, letters: str) -> Mapping[int, Named]:
 
     counts = Counter(folded(path) for _, path, _ in everything)
     return {
-        field["id"]: Named(field["id"], field["type"], path, _spelt(".".join(path), letters))
-        for field, path, reachable in everything
-        if reachable and counts[folded(path)] == 1
+        field["id"]: Named(
+            field["id"], field["type"], path, _spelt(".".join(path), letters), in_structs
+        )
+        for field, path, in_structs in everything
+        if counts[folded(path)] == 1
     }
 
 
 def _dotted(
-    type_: Json, above: tuple[str, ...], reachable: bool
+    type_: Json, above: tuple[str, ...], in_structs: bool
 ) -> Iterator[tuple[Json, tuple[str, ...], bool]]:
     is_struct = isinstance(type_, dict) and type_["type"] == "struct"
     for field in children(type_):
         path = (*above, field["name"])
-        yield field, path, reachable and is_struct
-        yield from _dotted(field["type"], path, reachable and is_struct)
+        yield field, path, in_structs and is_struct
+        yield from _dotted(field["type"], path, in_structs and is_struct)
 
 
 def _spelt(name: str, letters: str) -> str:

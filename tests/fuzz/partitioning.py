@@ -75,13 +75,28 @@ def transformed(transform: str, type_: Json, value: Plain) -> Plain:
         result = apply(transform, type_, value)
     except (OverflowError, ValueError) as reason:
         raise Inapplicable(f"{transform} of {value!r}: {reason}") from reason
-    if result is None or not transform.startswith("truncate"):
-        return result
     kind = result_type(transform, type_)
-    decimal = decimal_of(kind)
-    least = {"int": -(2**31), "long": -(2**63)}.get(kind)
-    if least is not None and result < least:
-        raise Inapplicable(f"{transform} of {value!r} is beyond {kind}")
-    if decimal and abs(result) >= Decimal(10) ** (decimal[0] - decimal[1]):
+    if result is not None and not _holds(kind, result):
         raise Inapplicable(f"{transform} of {value!r} is beyond {kind}")
     return result
+
+
+_DAYS = range(-719162, 2932897)
+_MICROS_A_DAY = 86_400_000_000
+
+
+def _holds(type_: str, value: Plain) -> bool:
+    """Say whether a manifest holds a partition value; of times, those that Python's hold."""
+    if decimal := decimal_of(type_):
+        return bool(abs(value) < Decimal(10) ** (decimal[0] - decimal[1]))
+    match type_:
+        case "int":
+            return bool(-(2**31) <= value < 2**31)
+        case "long":
+            return bool(-(2**63) <= value < 2**63)
+        case "date":
+            return value in _DAYS
+        case "timestamp" | "timestamptz":
+            return value // _MICROS_A_DAY in _DAYS
+        case _:
+            return True

@@ -52,9 +52,11 @@ def random_question(
     checks: Sequence[str],
 ) -> Question:
     letters = rng.choice(("exact", "exact", "exact", "upper", "lower"))
+    named = columns_by_id(scan.schema, letters)
     columns = [
         Column(c.field_id, c.type, [at(row, c.path) for row in rows])
-        for c in columns_by_id(scan.schema, letters).values()
+        for c in named.values()
+        if c.in_structs
     ]
     filter_: Filter | None = None
     if columns and rng.random() < 0.8:
@@ -62,7 +64,7 @@ def random_question(
     return Question(
         snapshot,
         filter_,
-        _random_select(rng, [c.field_id for c in columns]),
+        _random_select(rng, list(named)),
         letters,
         as_text=rng.random() < 0.3,
         split_size=rng.choice((None, None, 0, 1, 100, 400, 1 << 20)),

@@ -15,7 +15,7 @@ from tests.fuzz.cases import (
     RenameField,
 )
 from tests.fuzz.evolution import evolved, structs
-from tests.fuzz.values import json_default
+from tests.fuzz.values import Times, json_default
 from tests.support.lake.schemas import children, decimal_of, walk
 from tests.support.plain import Json
 
@@ -62,11 +62,11 @@ DEFAULTLESS = ("unknown", "variant", "geometry", "geography")
 
 
 class Fields:
-    """Makes fields with ids that count up. With `narrow` all dates are such that ns can hold."""
+    """Makes fields with ids that count up. `times` are those that the table holds."""
 
-    def __init__(self, rng: Random, version: int, narrow: bool, next_id: int = 1) -> None:
+    def __init__(self, rng: Random, version: int, times: Times, next_id: int = 1) -> None:
         self.rng = rng
-        self.narrow = narrow
+        self.times = times
         self.version = version
         self.next_id = next_id
 
@@ -97,7 +97,7 @@ class Fields:
         default = None
         if self.version >= 3 and self.rng.random() < 0.6:
             if isinstance(type_, str) and type_ not in DEFAULTLESS:
-                default = json_default(self.rng, type_, self.narrow)
+                default = json_default(self.rng, type_, self.times)
             elif isinstance(type_, dict) and type_["type"] == "struct":
                 default = {}
         if isinstance(type_, dict) and type_["type"] == "struct":
@@ -258,8 +258,9 @@ def _wider(type_: str, fields: Fields) -> Sequence[str]:
             return ["long"]
         case "float":
             return ["double"]
-        case "date" if fields.version >= 3:
-            return ["timestamp", "timestamp_ns"] if fields.narrow else ["timestamp"]
+        case "date" if fields.version >= 3 and fields.times.reach != "far":
+            held = fields.times.reach == "ns"
+            return ["timestamp", "timestamp_ns"] if held else ["timestamp"]
         case "unknown":
             return [t for t in (fields.primitive(),) if t != "unknown"]
     return []

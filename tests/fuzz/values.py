@@ -9,9 +9,10 @@ import datetime as dt
 import struct
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tests.support.lake.schemas import children, decimal_of, fixed_of
 from tests.support.plain import Json, Plain, hashable, promoted
@@ -50,6 +51,22 @@ BYTES = (b"", b"\x00", b"\x01", b"a", b"ab", b"\x7f", b"\x80", b"\xff", b"\xff" 
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.5, 3.0, float("nan"), float("inf"), float("-inf"))
 _POINT = struct.pack("<BIdd", 1, 1, 1.0, 2.0)
 
+
+@dataclass(frozen=True)
+class Times:
+    """Which dates and timestamps a table holds.
+
+    - `reach`: `ns` keeps dates within what nanoseconds hold, `civil` to the years that Python
+      knows, `far` is everything
+    - `whole_millis`: timestamps are whole milliseconds, so that files may store those
+    """
+
+    reach: Literal["ns", "civil", "far"]
+    whole_millis: bool = False
+
+
+CIVIL = Times("civil")
+
 DAYS = (-719162, -141428, -1, 0, 1, 2, 18000, 19723, 106751, 2932896)
 """From year 1 to year 9999, which Python's dates hold; `_ns` times end in 2262."""
 
@@ -59,9 +76,9 @@ Seen: TypeAlias = Mapping[int, Sequence[tuple[str, Plain]]]
 
 
 def value_of(
-    rng: Random, type_: Json, seen: Sequence[tuple[str, Plain]] = (), narrow: bool = False
+    rng: Random, type_: Json, seen: Sequence[tuple[str, Plain]] = (), times: Times = CIVIL
 ) -> Plain:
-    """Return a value of a primitive type, never null; `narrow` keeps dates within what ns hold."""
+    """Return a value of a primitive type, never null."""
     if seen and rng.random() < 0.4:
         value = _as_type(type_, *rng.choice(seen))
         if value is not None:
@@ -72,7 +89,7 @@ def value_of(
         return _fixed(rng, length)
     if type_.startswith(("geometry", "geography")):
         return _POINT
-    return _MAKERS[type_](rng, narrow)
+    return _MAKERS[type_](rng, times)
 
 
 def _as_type(type_: str, old: str, value: Plain) -> Plain:
@@ -88,8 +105,8 @@ def _as_type(type_: str, old: str, value: Plain) -> Plain:
     return value if (old, type_) == ("float", "double") else None
 
 
-def _int(bits: int) -> Callable[[Random, bool], Plain]:
-    def make(rng: Random, _: bool) -> int:
+def _int(bits: int) -> Callable[[Random, Times], Plain]:
+    def make(rng: Random, _: Times) -> int:
         if rng.random() < 0.8:
             return rng.randint(-4, 4)
         low, high = -(1 << bits - 1), (1 << bits - 1) - 1
@@ -98,13 +115,13 @@ def _int(bits: int) -> Callable[[Random, bool], Plain]:
     return make
 
 
-def _float(rng: Random, _: bool) -> float:
+def _float(rng: Random, _: Times) -> float:
     if rng.random() < 0.85:
         return rng.choice(FLOATS)
     return to_float32(rng.choice([1e30, -1e30, 1e-40, rng.uniform(-9, 9)]))
 
 
-def _double(rng: Random, _: bool) -> float:
+def _double(rng: Random, _: Times) -> float:
     if rng.random() < 0.85:
         return rng.choice(FLOATS)
     return rng.choice([1e300, -1e300, 5e-324, 0.1, rng.uniform(-9, 9)])
@@ -127,36 +144,48 @@ def _fixed(rng: Random, length: int) -> bytes:
     return bytes(rng.choice((0, 1, 97, 127, 128, 255)) for _ in range(length))
 
 
-def _date(rng: Random, narrow: bool) -> int:
+def _date(rng: Random, times: Times) -> int:
+    if times.reach == "far" and rng.random() < 0.2:
+        return rng.choice((-(2**31), 2**31 - 1, rng.randrange(-(2**31), 2**31)))
     days = rng.choice(DAYS) if rng.random() < 0.5 else rng.randint(-40, 40)
-    return max(-106751, min(days, 106751)) if narrow else days
+    return max(-106751, min(days, 106751)) if times.reach == "ns" else days
 
 
-def _micros(rng: Random, _: bool) -> int:
+def _micros(rng: Random, times: Times) -> int:
+    if times.reach == "far" and rng.random() < 0.2:
+        return rng.choice((-(2**63), 2**63 - 1, rng.randrange(-(2**63), 2**63)))
+    micros = _civil_micros(rng)
+    return micros // 1000 * 1000 if times.whole_millis else micros
+
+
+def _civil_micros(rng: Random) -> int:
     if rng.random() < 0.6:
         return rng.choice((-_MICROS_A_DAY, -3_600_000_000, -1000, -1, 0, 1, 1000, 3_600_000_000))
     day = rng.choice(DAYS) * _MICROS_A_DAY
     return day + rng.choice((0, 1, _MICROS_A_DAY - 1, rng.randrange(_MICROS_A_DAY)))
 
 
-def _nanos(rng: Random, _: bool) -> int:
-    if rng.random() < 0.6:
-        return rng.choice((-(10**12), -1000, -999, -1, 0, 1, 999, 1000, 10**12, 3_600 * 10**9))
-    return rng.choice((-(2**62), 2**62, rng.randint(-(2**62), 2**62)))
+def _nanos(rng: Random, times: Times) -> int:
+    if times.reach == "far" and rng.random() < 0.2:
+        return rng.choice((-(2**63), 2**63 - 1))
+    nanos = rng.choice((-(10**12), -1000, -999, -1, 0, 1, 999, 1000, 10**12, 3_600 * 10**9))
+    if rng.random() < 0.4:
+        nanos = rng.choice((-(2**62), 2**62, rng.randint(-(2**62), 2**62)))
+    return nanos // 10**6 * 10**6 if times.whole_millis else nanos
 
 
-def _time(rng: Random, _: bool) -> int:
+def _time(rng: Random, _: Times) -> int:
     return rng.choice((0, 1, 999, 1000, _MICROS_A_DAY - 1, rng.randrange(_MICROS_A_DAY)))
 
 
-def _variant(rng: Random, _: bool) -> Plain:
+def _variant(rng: Random, _: Times) -> Plain:
     return {
         "metadata": b"\x01\x00\x00",
         "value": rng.choice((b"\x00", b"\x04", b"\x08", b"\x0c\x05")),
     }
 
 
-_MAKERS: Mapping[str, Callable[[Random, bool], Plain]] = {
+_MAKERS: Mapping[str, Callable[[Random, Times], Plain]] = {
     "boolean": lambda rng, _: rng.random() < 0.5,
     "int": _int(32),
     "long": _int(64),
@@ -176,20 +205,20 @@ _MAKERS: Mapping[str, Callable[[Random, bool], Plain]] = {
 }
 
 
-def nested_value(rng: Random, field: Json, seen: Seen, narrow: bool, nulls: float) -> Plain:
+def nested_value(rng: Random, field: Json, seen: Seen, times: Times, nulls: float) -> Plain:
     """Return a value for a field of any type, null with the chance `nulls` where it may be."""
     type_ = field["type"]
     if type_ == "unknown" or (not field["required"] and rng.random() < nulls):
         return None
     if isinstance(type_, str):
-        return value_of(rng, type_, seen.get(field["id"], ()), narrow)
+        return value_of(rng, type_, seen.get(field["id"], ()), times)
     if type_["type"] == "struct":
-        return {f["id"]: nested_value(rng, f, seen, narrow, nulls) for f in type_["fields"]}
+        return {f["id"]: nested_value(rng, f, seen, times, nulls) for f in type_["fields"]}
     length = rng.choice((0, 1, 1, 2, 3))
     parts = children(type_)
     if type_["type"] == "list":
-        return [nested_value(rng, parts[0], seen, narrow, nulls) for _ in range(length)]
-    pairs = [[nested_value(rng, p, seen, narrow, nulls) for p in parts] for _ in range(length)]
+        return [nested_value(rng, parts[0], seen, times, nulls) for _ in range(length)]
+    pairs = [[nested_value(rng, p, seen, times, nulls) for p in parts] for _ in range(length)]
     by_key = {hashable(key): (key, item) for key, item in pairs}
     return list(by_key.values())
 
@@ -282,8 +311,8 @@ def _timestamp_text(nanos: int, digits: int) -> str:
     return f"{_date_text(days)}T{_time_text(rest, digits)}"
 
 
-def json_default(rng: Random, type_: str, narrow: bool) -> Any:
+def json_default(rng: Random, type_: str, times: Times) -> Any:
     """Return a default value for a field in its JSON form, which has no NaN and no infinities."""
-    value = value_of(rng, type_, (), narrow)
+    value = value_of(rng, type_, (), times)
     is_special = isinstance(value, float) and not abs(value) < float("inf")
     return to_json(type_, 1.5 if is_special else value)

@@ -85,7 +85,8 @@ def columns_of(filter_: Json) -> Iterator[str]:
 def resolve(name: str, schema: Json, case_sensitive: bool = True) -> tuple[list[str], Json]:
     """Return the path of names that a dotted name reaches, and the type there.
 
-    A whole name wins over a path, so that `a.b` may be one column's.
+    A whole name wins over a path, so that `a.b` may be one column's. Lists have an `element`, maps
+    `key` and `value`.
     """
 
     def same(a: str, b: str) -> bool:
@@ -102,7 +103,7 @@ def resolve(name: str, schema: Json, case_sensitive: bool = True) -> tuple[list[
                 rest[len(f["name"]) + 1 :],
             )
             if dot == "." and same(f["name"], head) and isinstance(f["type"], Mapping):
-                found = search(f["type"].get("fields", ()), tail)
+                found = search(_below(f["type"]), tail)
                 if found is not None:
                     return [f["name"], *found[0]], found[1]
         return None
@@ -111,6 +112,12 @@ def resolve(name: str, schema: Json, case_sensitive: bool = True) -> tuple[list[
     if found is None:
         raise KeyError(f"no column {name!r}")
     return found
+
+
+def _below(type_: Mapping[str, Json]) -> Sequence[Json]:
+    if "fields" in type_:
+        return list(type_["fields"])
+    return [{"name": n, "type": type_[n]} for n in ("element", "key", "value") if n in type_]
 
 
 def at(row: Plain, path: Sequence[str]) -> Plain:

@@ -108,9 +108,18 @@ def _selected(row: Row, paths: Sequence[Sequence[str]]) -> Row:
     return out
 
 
-def _selected_below(value: Row, paths: Sequence[Sequence[str]]) -> Row:
-    chosen = _selected(value, paths)
-    return {name: chosen[name] for name in value if name in chosen}  # in the schema's order
+def _selected_below(value: Plain, paths: Sequence[Sequence[str]]) -> Plain:
+    if value is None or not all(paths):
+        return value
+    if isinstance(value, dict):
+        chosen = _selected(value, paths)
+        return {name: chosen[name] for name in value if name in chosen}  # in the schema's order
+    below = [path[1:] for path in paths if path[0] in ("element", "value")]
+    if not below:
+        return value  # of a map, only the key: which without its values means nothing
+    if paths[0][0] == "element":
+        return [_selected_below(v, below) for v in value]
+    return [(key, _selected_below(v, below)) for key, v in value]
 
 
 @dataclass(frozen=True)
