@@ -93,7 +93,7 @@ class Generator:
 
     def _step(self) -> Step | None:
         metadata = self.lake.metadata
-        kinds = ["commit"] * 8 + ["evolve"] * 5 + ["spec", "ref", "map"]
+        kinds = ["commit"] * 8 + ["evolve"] * 5 + ["spec", "spec", "ref", "map"]
         if self.lake.version < 3:
             kinds.append("upgrade")
         match self.rng.choice(kinds):
@@ -174,7 +174,7 @@ class Generator:
         rng, lake = self.rng, self.lake
         schemas_back, specs_back = rng.choice((0, 0, 0, 0, 1, 2)), rng.choice((0, 0, 0, 1))
         schema, spec = lake.schema(schemas_back), lake.spec(specs_back)
-        rows = [self._row(schema["fields"]) for _ in range(rng.choice((0, 1, 2, 3, 5, 8, 12)))]
+        rows = self._rows(schema["fields"], rng.choice((0, 1, 2, 3, 5, 8, 12)))
         append = Append(
             tuple(rows),
             layout_of(rng, schema, self.times, may_lack_ids=covers(lake.mapping, schema)),
@@ -189,6 +189,12 @@ class Generator:
         )
         append = self._with_omissions(append, schema, spec)
         return self._within_partitions(append, schema, spec)
+
+    def _rows(self, fields: Sequence[Json], count: int) -> list[Row]:
+        """Return rows; now and then a column has one value in all of them."""
+        rows = [self._row(fields) for _ in range(count)]
+        same = [f["id"] for f in fields if self._chance(0.15)]
+        return [{**row, **{i: rows[0][i] for i in same}} for row in rows]
 
     def _row(self, fields: Sequence[Json]) -> Row:
         return {
