@@ -75,7 +75,9 @@ class Fields:
         count = self.rng.choice((1, 2, 3, 4, 5, 6, 8))
         columns: list[Json] = []
         while len(columns) < count or not any(_is_stored(c) for c in columns):
-            columns.append(self.field({c["name"] for c in columns}, depth=2))
+            # some as if they had been added earlier, with defaults
+            added = self.version >= 3 and self.rng.random() < 0.2
+            columns.append(self.field({c["name"] for c in columns}, depth=2, added=added))
         return tuple(columns)
 
     def field(self, taken: set[str], depth: int, added: bool = False) -> Json:

@@ -23,7 +23,10 @@ def random_spec(rng: Random, schema: Json, known: Sequence[Json], next_id: int) 
     fields: list[Json] = []
     for _ in range(rng.choice((0, 1, 1, 1, 2, 3)) if sources else 0):
         source = rng.choice(sources)
-        transform = rng.choice(_transforms(source["type"]))
+        transforms = _transforms(source["type"])
+        # partitions of different specs are often alike: what has one bucket has it in each
+        is_alike = "bucket[1]" in transforms and rng.random() < 0.3
+        transform = "bucket[1]" if is_alike else rng.choice(transforms)
         wanted = {"source-id": source["id"], "transform": transform}
         if any(wanted.items() <= f.items() for f in fields):
             continue
@@ -46,7 +49,7 @@ def _transforms(type_: Json) -> list[str]:
     is_time = type_ == "date" or type_.startswith("timestamp")
     is_decimal = decimal_of(type_) is not None
     if is_time or is_decimal or fixed_of(type_) is not None:
-        found += ["bucket[2]"]
+        found += ["bucket[2]", "bucket[1]"]
     if type_ in ("int", "long", "time", "string", "uuid", "binary"):
         found += ["bucket[3]", "bucket[1]"]
     if type_ in ("int", "long", "string", "binary") or is_decimal:

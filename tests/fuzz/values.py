@@ -48,7 +48,8 @@ TEXTS = (
     "\x00",
 )
 BYTES = (b"", b"\x00", b"\x01", b"a", b"ab", b"\x7f", b"\x80", b"\xff", b"\xff" * 17, b"abc" * 7)
-FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.5, 3.0, float("nan"), float("inf"), float("-inf"))
+_NAN = float("nan")
+FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.5, _NAN, _NAN, float("inf"), float("-inf"))
 _POINT = struct.pack("<BIdd", 1, 1, 1.0, 2.0)
 
 
