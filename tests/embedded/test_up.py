@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.flight as fl
 import pytest
 
+from floeberg.client import connect
 from tests.support.fleet import read_all
 from tests.support.lake import TableWriter, required, schema
 from tests.support.processes import environment, run_module
@@ -107,6 +108,11 @@ def locations_of(coordinator: str) -> set[str]:
     return {location.uri.decode() for e in info.endpoints for location in e.locations}
 
 
+def workers_of(coordinator: str) -> set[str]:
+    with connect(coordinator) as lake:
+        return {worker.worker_id for worker in lake.status().workers}
+
+
 def test_everything_is_there_when_the_ready_file_is_and_gone_after_a_signal(
     up: Up, tmp_path: Path
 ) -> None:
@@ -128,14 +134,19 @@ def test_a_killed_worker_and_a_killed_coordinator_come_back(up: Up) -> None:
     ready = up.ready()
     victim, survivor = ready["workers"]
 
+    with fl.connect(ready["coordinator"]) as client:
+        info = client.get_flight_info(ORDERS)
+
     os.kill(victim["pid"], signal.SIGKILL)
 
     def replaced() -> bool:
-        named = locations_of(ready["coordinator"])
-        return len(named) == 2 and victim["location"] not in named
+        ids = workers_of(ready["coordinator"])
+        return len(ids) == 2 and victim["worker"] not in ids
 
     wait_until(replaced, "another worker to have joined", seconds=60)
-    assert survivor["location"] in locations_of(ready["coordinator"])
+    named = {survivor["location"], victim["location"]}
+    assert locations_of(ready["coordinator"]) == named, "it is where old endpoints look for it"
+    assert sorted(read_all(info)["id"].to_pylist()) == list(range(80))
     up.pids |= children_of(up.process.pid)
     (coordinator,) = [
         pid for pid in up.pids if is_running(pid) and "floeberg.server" in command_of(pid)

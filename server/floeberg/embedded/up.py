@@ -202,6 +202,7 @@ class Cluster:
             for child in self._children():
                 delay = child.revive(time.monotonic())
                 if delay is not None:
+                    self._keep_place(child)
                     logger.warning(
                         "process ended; it will be started again",
                         extra={
@@ -211,6 +212,16 @@ class Cluster:
                         },
                     )
                 child.is_ready()
+
+    def _keep_place(self, child: Child) -> None:
+        """Let a worker that has ended come back where the endpoints of running scans name it.
+
+        One that could not even start there, because the port is another's by now, takes a free one.
+        """
+        if child in self._workers:
+            location, http = child.addresses.get("location"), child.addresses.get("http")
+            child.values["port"] = _port_of(str(location)) if location else 0
+            child.values["http_port"] = _port_of(str(http)) if http else 0
 
 
 def run_up(
