@@ -15,6 +15,9 @@ import pyarrow.flight as fl
 import pytest
 
 from floeberg.client import connect
+from floeberg.embedded.up import Cluster, UpConfig
+from floeberg.process.config import load_config
+from floeberg.process.lifecycle import Stop
 from tests.support.fleet import read_all
 from tests.support.lake import TableWriter, required, schema
 from tests.support.processes import environment, run_module
@@ -175,6 +178,16 @@ def test_nothing_is_left_when_the_parent_is_killed(up: Up) -> None:
     up.process.wait()
 
     wait_until(lambda: not any(map(is_running, up.pids)), "the children to be gone", seconds=30)
+
+
+def test_one_signal_leaves_the_children_their_time_to_drain(warehouse: Path) -> None:
+    stop = Stop()
+    cluster = Cluster(load_config(UpConfig, flags={"warehouse": str(warehouse)}), stop=stop)
+
+    stop.ask("SIGTERM")
+    cluster.stop()
+
+    assert not stop.at_once.is_set()
 
 
 def test_ctrl_c_while_starting_stops_everything(warehouse: Path, tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ class Cluster:
 
     def stop(self) -> None:
         """Stop the workers, then the coordinator, each draining; kill what doesn't go in time."""
-        self._stop.ask("the cluster is closed")
+        if not self._stop.asked:  # asked twice, it would cut short the children's draining
+            self._stop.ask("the cluster is closed")
         if self._supervisor.ident is not None:
             self._supervisor.join()
         for children in (self._workers, [self._coordinator]):
