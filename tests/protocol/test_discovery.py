@@ -65,6 +65,7 @@ def put(directory: Path, *names: str, hint: str | None = None) -> None:
         ("../../etc/passwd", "v10.metadata.json"),
         ("\ufffd nonsense", "v10.metadata.json"),
         ("²", "v10.metadata.json"),
+        ("9" * 5000, "v10.metadata.json"),
     ],
 )
 def test_the_hint_counts_when_its_file_is_there_else_the_highest_version(
@@ -78,6 +79,14 @@ def test_the_hint_counts_when_its_file_is_there_else_the_highest_version(
     )
 
     assert find_metadata(storage, str(directory)) == f"{directory}/metadata/{expected}"
+
+
+@pytest.mark.parametrize("hint", ["11", "v11", "v11.metadata.json", f"00011-{UUID}"])
+def test_a_table_does_not_fall_back_behind_its_hint(storage, directory, hint):
+    put(directory, "v9.metadata.json", "v10.metadata.json", hint=hint)
+
+    with pytest.raises(MissingFile, match=r"11.*metadata\.json does not exist"):
+        find_metadata(storage, str(directory))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ _HINT = "version-hint.text"
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _METADATA_NAME = re.compile(r"(?P<stem>.+?)(\.gz)?\.metadata\.json(\.gz)?")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_VERSION = re.compile(r"v?([0-9]+)(-.*)?")
+_VERSION = re.compile(r"v?([0-9]{1,18})(-.*)?")
 
 
 def find_metadata(storage: Storage, location: str) -> str:
@@ -28,7 +28,8 @@ def find_metadata(storage: Storage, location: str) -> str:
     `location` is the metadata file itself, a table's directory, or the `metadata` directory in
     it. The hint counts when the file that it means is there; else the highest version does,
     compared as a number, and the last name in order among equals. Raises `NotATable` when there
-    is none.
+    is none, and `MissingFile` when the hint means a higher version than there is: that file is
+    lost, and an older one would be a shorter answer.
     """
     if _METADATA_NAME.fullmatch(_name(location)):
         return location
@@ -70,12 +71,16 @@ def _exists(storage: Storage, location: str) -> bool:
 def _current(storage: Storage, directory: str) -> str | None:
     hint = _read_hint(storage, directory)
     # a listing may be long, so the names that the hint may mean are tried first
-    name = next((n for n in _hinted_names(hint) if _exists(storage, f"{directory}/{n}")), None)
+    hinted = _hinted_names(hint)
+    name = next((n for n in hinted if _exists(storage, f"{directory}/{n}")), None)
     if name is None:
         names = storage.list(directory)
-        if hint.isdecimal():
-            name = newest_metadata([n for n in names if _version(n) == int(hint)])
+        version = _version(hinted[0]) if hinted else None
+        if hint.isdecimal() and version is not None:
+            name = newest_metadata([n for n in names if _version(n) == version])
         name = name or newest_metadata(names)
+        if name is not None and version is not None and version > (_version(name) or 0):
+            raise MissingFile(f"{directory}/{hinted[0]}", f"the metadata file that {_HINT} means,")
     return None if name is None else f"{directory}/{name}"
 
 
