@@ -302,6 +302,13 @@ class TestRefusals:
         with pytest.raises(CorruptMetadata, match=r"t is not valid JSON|nested too deeply"):
             TableMetadata.parse(raw, "t")
 
+    def test_half_a_surrogate_pair(self):
+        with pytest.raises(CorruptMetadata, match=r"t\.metadata\.json.*no Unicode"):
+            parse(table(properties={"owner": "\udc00"}))
+
+        whole = table(properties={"owner": "\U0001f9ca"})  # which json.dumps writes as a pair
+        assert parse(whole).properties["owner"] == "\U0001f9ca"
+
     def test_a_message_holds_no_property(self):
         with pytest.raises(CorruptMetadata) as caught:
             parse(table(properties={"s3.secret-access-key": ["hunter2"]}))

@@ -21,6 +21,7 @@ JsonObject: TypeAlias = dict[str, Json]
 SUPPORTED_VERSIONS = (1, 2, 3)
 NO_SNAPSHOT = -1
 _GZIP_MAGIC = b"\x1f\x8b"
+_SURROGATES = (r"\ud", r"\uD")  # as JSON escapes them
 
 
 def read_json(raw: bytes | str, where: str) -> JsonObject:
@@ -38,9 +39,21 @@ def read_json(raw: bytes | str, where: str) -> JsonObject:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise CorruptMetadata(f"{where} is not valid JSON, it may be truncated: {exc}") from exc
+    if any(begin in text for begin in _SURROGATES):
+        _check_text(parsed, where)
     if not isinstance(parsed, dict):
         raise CorruptMetadata(f"{where} is not table metadata: it holds no JSON object")
     return parsed
+
+
+def _check_text(parsed: Json, where: str) -> None:
+    """Refuse half a surrogate pair, which JSON can spell and no text holds: it could be neither
+    shown nor sent.
+    """
+    try:
+        json.dumps(parsed, ensure_ascii=False).encode()
+    except UnicodeEncodeError as exc:
+        raise CorruptMetadata(f"{where} is not valid JSON: a text in it is no Unicode") from exc
 
 
 def check_version(raw: JsonObject, where: str) -> None:

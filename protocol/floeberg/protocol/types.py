@@ -76,6 +76,8 @@ class DecimalType:
     def __post_init__(self) -> None:
         if not 1 <= self.precision <= 38:
             raise CorruptMetadata(f"decimal precision {self.precision} is not between 1 and 38")
+        if not 0 <= self.scale <= 38:
+            raise CorruptMetadata(f"decimal scale {self.scale} is not between 0 and 38")
 
     def __str__(self) -> str:
         return f"decimal({self.precision}, {self.scale})"
@@ -275,7 +277,9 @@ _SIMPLE: dict[str, Type] = {
         GeographyType(),
     )
 }
-_PARAMETRIC = re.compile(r"(decimal|fixed|geometry|geography)\s*[(\[]\s*(.*?)\s*[)\]]", re.DOTALL)
+_PARAMETRIC = re.compile(r"(decimal|fixed|geometry|geography)\s*[(\[](.*)[)\]]", re.DOTALL)
+# Arrow counts the bytes of a value with 32 bits
+_LONGEST_FIXED = (1 << 31) - 1
 
 
 def is_nested(type_: Type) -> bool:
@@ -416,7 +420,7 @@ def _parse_name(name: str, where: str) -> Type:
         match kind, parts:
             case "decimal", [precision, scale]:
                 return DecimalType(int(precision), int(scale))
-            case "fixed", [length]:
+            case "fixed", [length] if 0 <= int(length) <= _LONGEST_FIXED:
                 return FixedType(int(length))
             case "geometry", [crs]:
                 return GeometryType(crs or DEFAULT_CRS)

@@ -9,6 +9,7 @@ import pytest
 from pyiceberg.catalog.rest.scan_planning import ScanTasks
 
 from floeberg.process.storage import open_storage
+from floeberg.protocol.errors import CorruptManifest
 from floeberg.server.planning import plan_files, rest_json
 from tests.support.lake import FileLayout, TableWriter, required, schema
 from tests.support.scans import scan_of
@@ -137,3 +138,11 @@ def test_partition_values_of_a_dropped_column_keep_their_form(table):
     (task,) = as_json(table)["file-scan-tasks"]
 
     assert task["data-file"]["partition"] == ["eu", "2024-01-01", None]
+
+
+def test_a_partition_value_of_another_type_is_told_with_its_file(table):
+    (file,) = table.append(rows(0, 3))
+    table.edit(lambda m: m["partition-specs"][0]["fields"][0].update(transform="bucket[4]"))
+
+    with pytest.raises(CorruptManifest, match=f"{file.location} does not fit partition spec 0"):
+        as_json(table)

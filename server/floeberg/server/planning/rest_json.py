@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
+from floeberg.protocol.errors import CorruptManifest
 from floeberg.protocol.expressions.json_form import bound_to_named_json
 from floeberg.protocol.files import Content, DataFile, DeleteFile, Metrics
 from floeberg.protocol.scans import ResolvedScan
@@ -85,16 +86,25 @@ class _Writer:
             "file-path": file.location,
             "file-format": str(file.format),
             "spec-id": file.spec_id,
-            "partition": [
-                _partition_value(field.type, file.partition.get(field.field_id))
-                for field in self._partition_fields(file.spec_id)
-            ],
+            "partition": self._partition(file),
             "file-size-in-bytes": file.size_bytes,
             "record-count": file.record_count,
         }
         if file.key_metadata is not None:
             out["key-metadata"] = rest_bytes(file.key_metadata)
         return out
+
+    def _partition(self, file: DataFile | DeleteFile) -> list[Json]:
+        try:
+            return [
+                _partition_value(field.type, file.partition.get(field.field_id))
+                for field in self._partition_fields(file.spec_id)
+            ]
+        except ValueError as exc:
+            raise CorruptManifest(
+                f"a partition value of {file.location} does not fit partition spec {file.spec_id}:"
+                f" {exc}"
+            ) from exc
 
     def _partition_fields(self, spec_id: int) -> tuple[NestedField, ...]:
         found = self._types.get(spec_id)
