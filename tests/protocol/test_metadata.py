@@ -231,6 +231,9 @@ class TestOlderForms:
         assert parse(table(location=None)).location is None
 
 
+VOID = {"source-id": 1, "transform": "void"}
+
+
 class TestRefusals:
     @pytest.mark.parametrize("version", [4, 5, 0, "2", None, True, 2.5])
     def test_other_versions_by_name(self, version):
@@ -301,6 +304,22 @@ class TestRefusals:
 
         with pytest.raises(CorruptMetadata, match=r"t is not valid JSON|nested too deeply"):
             TableMetadata.parse(raw, "t")
+
+    @pytest.mark.parametrize(
+        ("key", "change"),
+        [
+            ("snapshots", {"timestamp-ms": 1}),
+            ("schemas", {"fields": []}),
+            ("partition-specs", {"fields": [VOID | {"field-id": 1999, "name": "other"}]}),
+            ("sort-orders", {"fields": [VOID | {"direction": "asc", "null-order": "nulls-first"}]}),
+        ],
+    )
+    def test_two_things_under_one_id(self, key, change):
+        first = table()[key][-1]
+
+        with pytest.raises(CorruptMetadata, match=r"t\.metadata\.json has two .*s with the id"):
+            parse(table(**{key.replace("-", "_"): [*table()[key], {**first, **change}]}))
+        parse(table(**{key.replace("-", "_"): [*table()[key], first]}))  # said twice, but the same
 
     def test_half_a_surrogate_pair(self):
         with pytest.raises(CorruptMetadata, match=r"t\.metadata\.json.*no Unicode"):

@@ -5,7 +5,7 @@ Spec: "Table Metadata", "Point in Time Reads", Appendix C, "Table Metadata and S
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationError
@@ -125,6 +125,10 @@ class TableMetadata(Document):
         return with_v1_forms(out) if self.format_version == 1 else out
 
     def _check(self, where: str) -> None:
+        _check_ids("snapshot", ((s.snapshot_id, s) for s in self.snapshots), where)
+        _check_ids("schema", ((s.schema_id, s) for s in self.schemas), where)
+        _check_ids("partition spec", ((s.spec_id, s) for s in self.partition_specs), where)
+        _check_ids("sort order", ((o.order_id, o) for o in self.sort_orders), where)
         if self.current_schema_id not in {s.schema_id for s in self.schemas}:
             raise CorruptMetadata(
                 f"{where}: current-schema-id {self.current_schema_id} is not among the schemas"
@@ -344,6 +348,14 @@ class TableMetadata(Document):
             refs={n: r for n, r in self.refs.items() if r.snapshot_id == chosen_id},
             next_row_id=self.next_row_id,
         )
+
+
+def _check_ids(kind: str, items: Iterable[tuple[int, object]], where: str) -> None:
+    """Refuse two different things under one id: whichever was taken, it might be the wrong one."""
+    seen: dict[int, object] = {}
+    for number, item in items:
+        if seen.setdefault(number, item) != item:
+            raise CorruptMetadata(f"{where} has two {kind}s with the id {number}")
 
 
 def _explain(error: ValidationError) -> str:
