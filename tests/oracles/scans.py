@@ -77,6 +77,18 @@ def filtered_columns(filter_: Filter | None) -> Iterator[str]:
         yield arguments[0]
 
 
+def operations(filter_: Filter | None) -> Iterator[str]:
+    """Yield the operator of every test of a column."""
+    if filter_ is None:
+        return
+    operation, *arguments = filter_
+    if operation in ("and", "or", "not"):
+        for argument in arguments:
+            yield from operations(argument)
+    else:
+        yield operation
+
+
 # --- floeberg's JSON ------------------------------------------------------------------------------
 
 
