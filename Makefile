@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test check bench corpus fuzz oracles clean
+.PHONY: help demo test check bench corpus fuzz oracles java-17 clean
 .DEFAULT_GOAL := help
 
 help:
@@ -51,10 +51,12 @@ corpus: $(READY)
 fuzz: $(READY)
 	@$(BIN)/python -m tests.fuzz --examples $(N) $(if $(SEED),--seed $(SEED))
 
-oracles: $(ORACLES_READY)
+oracles: java-17 $(ORACLES_READY)
+	@$(ORACLES_BIN)/python -m pytest tests/oracles --oracles -q --tb=line
+
+java-17:
 	@java -version 2>&1 | grep -q 'version "17\.' || { \
 	  echo "Spark needs Java 17, and the 'java' on PATH is not that (Debian: openjdk-17-jre-headless)" >&2; exit 1; }
-	@$(ORACLES_BIN)/python -m pytest tests/oracles --oracles -q --tb=line
 
 clean:
 	@rm -rf .venv .venv-oracles .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
