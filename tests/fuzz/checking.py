@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -214,6 +215,18 @@ def check_count(asked: Asked) -> None:
         same("total_records", total, expected)
 
 
+def check_rest_plan(asked: Asked) -> None:
+    """The plan for other engines is JSON that names every file with a row of the answer."""
+    tasks = json.loads(asked.scan.plan_files_json())
+    planned = {task["data-file"]["file-path"] for task in tasks["file-scan-tasks"]}
+    needed = {
+        row["_file"]
+        for row in asked.everything
+        if asked.plain.truth(asked.filter, row, asked.case_sensitive)
+    }
+    same("files that the REST plan lacks", needed - planned, set())
+
+
 def check_limit(asked: Asked) -> None:
     """A limit gives the first so many rows."""
     whole = asked.read()
@@ -309,6 +322,7 @@ CHECKS: Mapping[str, Callable[[Asked], None]] = {
     "limit": check_limit,
     "empty": check_empty,
     "paths": check_paths,
+    "rest_plan": check_rest_plan,
     "tickets": check_tickets,
     "lineage": check_lineage,
 }

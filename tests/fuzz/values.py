@@ -234,7 +234,22 @@ def literal(rng: Random, type_: str, values: Sequence[Plain]) -> Json:
     value = rng.choice(known) if known and rng.random() < 0.75 else value_of(rng, type_)
     if rng.random() < 0.4:
         value = _neighbour(rng, type_, value)
+    if rng.random() < 0.1 and (other := _in_another_type(rng, type_, value)) is not None:
+        return other
     return to_json(type_, value)
+
+
+def _in_another_type(rng: Random, type_: str, value: Plain) -> Json:
+    """Return a number near a numeric value as JSON of another type, or None."""
+    match value:
+        case int() if type_ in ("int", "long") and abs(value) < 2**31:
+            return rng.choice((value + 0.5, float(value)))
+        case Decimal() if abs(value) < 2**31:
+            return rng.choice((int(value), float(int(value)) + 0.25))
+        case float() if abs(value) < 2**20:
+            return int(value)
+        case _:
+            return None
 
 
 def _neighbour(rng: Random, type_: str, value: Plain) -> Plain:
