@@ -231,3 +231,22 @@ def test_a_damaged_file_is_refused_by_name_or_gives_all_its_rows(people: TableWr
 
     outcomes = [outcome(at) for at in range(0, len(content), 7)]
     assert all(o == 30 or (isinstance(o, str) and file.location in o) for o in outcomes)
+
+
+@pytest.mark.parametrize("format_", ["parquet", "avro", "orc"])
+@pytest.mark.parametrize("size", [1, 100, 10**9])
+def test_a_file_of_another_size_than_its_manifest_says_is_read_whole(
+    tmp_path: Path, format_: str, size: int
+) -> None:
+    mapping = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["name"]}]'
+    table = TableWriter.create(
+        tmp_path / "t", PEOPLE, properties={"schema.name-mapping.default": mapping}
+    )
+    layout = FileLayout(format_, row_group_size=10, field_ids=format_ != "orc")
+    (file,) = table.append(ROWS, layout=layout)
+    table.remove(file)
+    with table.commit() as commit:
+        commit.add_file(replace(file, size_bytes=size))
+
+    assert ids(table) == list(range(30))
+    assert ids(table, split_size=40) == list(range(30))

@@ -81,7 +81,7 @@ class TaskReader:
         groups = [row_filter.columns, output.stored_fields]
         leaves, [filter_sources, output_sources] = bind(groups, resolver, rows)
         assembler = Assembler(file.location, resolver.corrupt)
-        share = Share(task.start, task.length, from_row)
+        share = share_of(task, from_row)
         for chunk in rows.chunks(
             leaves, share, self._row_group_test(task, rows, row_filter, resolver)
         ):
@@ -103,3 +103,13 @@ class TaskReader:
                 "data file without field ids and table without a name mapping: no column is known",
                 extra={"location": file.location},
             )
+
+
+def share_of(task: FileScanTask, from_row: int = 0) -> Share:
+    """Return the rows of its file that `task` stands for, from the file's row `from_row` on.
+
+    The last split of a file goes on to the end, wherever that is: manifests may state another size
+    than the file has.
+    """
+    is_last = task.start + task.length >= task.data_file.size_bytes
+    return Share(task.start, 0 if is_last else task.length, from_row)
