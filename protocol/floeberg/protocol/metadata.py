@@ -209,7 +209,8 @@ class TableMetadata(Document):
     def name_mapping(self) -> NameMapping | None:
         """Return the mapping for files without field ids, where the table has one."""
         text = self.properties.get(NAME_MAPPING_PROPERTY)
-        return None if text is None else NameMapping.parse(text)
+        where = f"{self._name}, {NAME_MAPPING_PROPERTY}"
+        return None if text is None else NameMapping.parse(text, where)
 
     @property
     def _name(self) -> str:

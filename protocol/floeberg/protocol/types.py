@@ -76,8 +76,8 @@ class DecimalType:
     def __post_init__(self) -> None:
         if not 1 <= self.precision <= 38:
             raise CorruptMetadata(f"decimal precision {self.precision} is not between 1 and 38")
-        if not 0 <= self.scale <= 38:
-            raise CorruptMetadata(f"decimal scale {self.scale} is not between 0 and 38")
+        if not -38 <= self.scale <= 38:
+            raise CorruptMetadata(f"decimal scale {self.scale} is not between -38 and 38")
 
     def __str__(self) -> str:
         return f"decimal({self.precision}, {self.scale})"

@@ -444,9 +444,36 @@ def test_a_v1_list_with_old_names_is_read_by_id():
     assert found.partitions == ()
 
 
+def test_a_list_whose_sequence_numbers_contradict_is_refused():
+    line = {**LINE, "sequence_number": 3}
+
+    with pytest.raises(CorruptManifest, match="sequence number 3 has files of 4 and later"):
+        read_manifest_list(container(record("l", LIST_V2), [line]), "s3://b/l.avro")
+
+
 def test_a_damaged_list_is_named_with_its_role():
     with pytest.raises(CorruptManifest, match=r"manifest list s3://b/l\.avro"):
         read_manifest_list(b"garbled", "s3://b/l.avro")
+
+
+def test_a_manifest_without_header_facts_is_what_the_list_says():
+    manifest = ManifestFile("s3://b/m.avro", 0, 4, ManifestContent.DELETES)
+
+    assert read_manifest(container(entry_schema(), []), manifest) == []
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"partition-spec-id": "3"}, "partition-spec-id '3', and the manifest list '4'"),
+        ({"content": "data"}, "content 'data', and the manifest list 'deletes'"),
+    ],
+)
+def test_a_manifest_that_contradicts_the_list_is_refused(header, message):
+    manifest = ManifestFile("s3://b/m.avro", 0, 4, ManifestContent.DELETES)
+
+    with pytest.raises(CorruptManifest, match=message):
+        read_manifest(container(entry_schema(), [], metadata=header), manifest)
 
 
 def test_a_manifest_is_described_by_its_own_header():

@@ -57,6 +57,20 @@ def located(*written: WrittenFile) -> list[str]:
 # --- the snapshot ---------------------------------------------------------------------------------
 
 
+def test_a_manifest_list_that_lost_its_manifests_is_refused(create):
+    table = create()
+    table.append(rows(0, 3))
+    location = table.local(table.snapshot()["manifest-list"])
+    raw = location.read_bytes()
+    # cut after the header, an Avro file is whole and empty
+    location.write_bytes(raw[: raw.index(raw[-16:]) + 16])
+
+    with pytest.raises(
+        CorruptManifest, match=r"names no manifest, and snapshot .* has 1 data files"
+    ):
+        plan(table)
+
+
 def test_a_table_never_written_to_has_an_empty_plan(create):
     planned = plan(create())
 

@@ -123,6 +123,13 @@ class SnapshotFiles:
                 first_row_id += line["existing_rows_count"] or 0
         return first_row_id
 
+    def total_data_files(self) -> int:
+        return sum(
+            (line["added_files_count"] or 0) + (line["existing_files_count"] or 0)
+            for line in self.lines
+            if line["content"] == DATA
+        )
+
     def write_list(self) -> str:
         """Write the manifest list; return its location."""
         commit = self.commit

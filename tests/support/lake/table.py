@@ -270,11 +270,12 @@ class TableWriter:
             snapshot["sequence-number"] = sequence_number
             metadata["last-sequence-number"] = sequence_number
         snapshot["timestamp-ms"] = now
-        snapshot["summary"] = {**summary_of(commit, operation), **summary}
         files = SnapshotFiles(
             self, commit, sequence_number, self.manifest_codec, self.entries_per_manifest
         )
         files.write_manifests()
+        total = {"total-data-files": str(files.total_data_files())}
+        snapshot["summary"] = {**summary_of(commit, operation), **total, **summary}
         if self.format_version >= 3:
             first_row_id = metadata.get("next-row-id", 0)
             metadata["next-row-id"] = files.assign_row_ids(first_row_id)

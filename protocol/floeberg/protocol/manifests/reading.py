@@ -87,6 +87,7 @@ def read_manifest(raw: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
     """
     role = f"manifest {manifest.location}"
     file = read_avro(raw, role)
+    _check_header(file, manifest)
     decode = _EntryDecoder(file, manifest)
     entries = []
     for record in file.records():
@@ -100,28 +101,28 @@ def read_manifest(raw: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
 class _Fields:
     """The fields of one decoded record by id, checked for the type that the spec gives them."""
 
-    __slots__ = ("_record", "_where")
+    __slots__ = ("_record", "where")
 
     def __init__(self, record: Record, where: str) -> None:
         self._record = record
-        self._where = where
+        self.where = where
 
     def optional(self, field_id: int, type_: type[T]) -> T | None:
         value = self._record.get(key(field_id))
         if value is not None and not isinstance(value, type_):
             raise CorruptManifest(
-                f"{self._where}: field {field_id} holds {value!r}, which is no {type_.__name__}"
+                f"{self.where}: field {field_id} holds {value!r}, which is no {type_.__name__}"
             )
         return value
 
     def required(self, field_id: int, type_: type[T]) -> T:
         value = self.optional(field_id, type_)
         if value is None:
-            raise CorruptManifest(f"{self._where}: the required field {field_id} is missing")
+            raise CorruptManifest(f"{self.where}: the required field {field_id} is missing")
         return value
 
     def record(self, field_id: int) -> _Fields:
-        return _Fields(self.required(field_id, dict), self._where)
+        return _Fields(self.required(field_id, dict), self.where)
 
     def numbers(self, field_id: int) -> tuple[int, ...]:
         return tuple(self.optional(field_id, list) or ())
@@ -134,19 +135,27 @@ class _Fields:
         try:
             return {e["key"]: e["value"] for e in entries if e["value"] is not None}
         except (KeyError, TypeError) as exc:
-            raise CorruptManifest(f"{self._where}: field {field_id} is not a map") from exc
+            raise CorruptManifest(f"{self.where}: field {field_id} is not a map") from exc
 
 
 def _manifest_file(r: _Fields) -> ManifestFile:
     content = ManifestContent(1 if r.optional(517, int) == 1 else 0)
     summaries = r.optional(507, list) or ()
+    sequence_number = r.optional(515, int) or 0
+    min_sequence_number = r.optional(516, int) or 0
+    if min_sequence_number > sequence_number:
+        # deletes go by these numbers: believing the wrong one would bring deleted rows back
+        raise CorruptManifest(
+            f"{r.where}: a manifest of sequence number {sequence_number} has files of"
+            f" {min_sequence_number} and later"
+        )
     return ManifestFile(
         location=r.required(500, str),
         length=r.required(501, int),
         spec_id=r.required(502, int),
         content=content,
-        sequence_number=r.optional(515, int) or 0,
-        min_sequence_number=r.optional(516, int) or 0,
+        sequence_number=sequence_number,
+        min_sequence_number=min_sequence_number,
         added_snapshot_id=r.optional(503, int),
         added_files_count=r.optional(504, int),
         existing_files_count=r.optional(505, int),
@@ -154,10 +163,26 @@ def _manifest_file(r: _Fields) -> ManifestFile:
         added_rows_count=r.optional(512, int),
         existing_rows_count=r.optional(513, int),
         deleted_rows_count=r.optional(514, int),
-        partitions=tuple(_summary(_Fields(s, r._where)) for s in summaries),
+        partitions=tuple(_summary(_Fields(s, r.where)) for s in summaries),
         first_row_id=r.optional(520, int) if content is ManifestContent.DATA else None,
         key_metadata=r.optional(519, bytes),
     )
+
+
+def _check_header(file: AvroFile, manifest: ManifestFile) -> None:
+    """Refuse a manifest whose header contradicts what the manifest list says of it: by the wrong
+    spec or content, deletes would not find their data files.
+    """
+    stated = (
+        ("partition-spec-id", str(manifest.spec_id)),
+        ("content", "deletes" if manifest.content is ManifestContent.DELETES else "data"),
+    )
+    for name, listed in stated:
+        found = file.text(name)
+        if found is not None and found != listed:
+            raise CorruptManifest(
+                f"{file.where} states {name} {found!r}, and the manifest list {listed!r}"
+            )
 
 
 def _check_whole(raw: bytes, manifest: ManifestFile, live_entries: int) -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import TypeVar
 
-from floeberg.protocol.errors import MissingFile, Unsupported
+from floeberg.protocol.errors import CorruptManifest, MissingFile, Unsupported
 from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.manifests import (
     ManifestEntry,
@@ -50,6 +50,7 @@ class ManifestSource:
         if manifests is None:
             raw = self._read(key.location, "manifest list", snapshot.key_id is not None)
             manifests = tuple(read_manifest_list(raw, key.location))
+            _check_not_lost(manifests, snapshot, key.location)
             self._cache.keep_manifest_list(key, manifests)
         return manifests
 
@@ -126,3 +127,15 @@ def _map_in_order(function: Callable[[A], R], arguments: Sequence[A]) -> Generat
         finally:
             for future in ahead:
                 future.cancel()
+
+
+def _check_not_lost(manifests: Sequence[ManifestFile], snapshot: Snapshot, location: str) -> None:
+    """Refuse a list of no manifests for a snapshot that counts data files: to Avro, a file that is
+    cut after its header is whole.
+    """
+    files = snapshot.summary.get("total-data-files", "0")
+    if not manifests and files.isdecimal() and int(files):
+        raise CorruptManifest(
+            f"the manifest list {location} names no manifest, and snapshot {snapshot.snapshot_id}"
+            f" has {files} data files"
+        )

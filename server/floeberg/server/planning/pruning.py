@@ -20,8 +20,13 @@ from floeberg.server.planning.partition_keys import PartitionKey, partition_key
 
 
 def has_live_files(manifest: ManifestFile) -> bool:
-    """Say whether a manifest may list a file that is not deleted; an unknown count may be any."""
-    return manifest.added_files_count != 0 or manifest.existing_files_count != 0
+    """Say whether a manifest may list a file that is not deleted; an unknown count may be any.
+
+    No files that have rows are a contradiction: such a manifest is better looked into.
+    """
+    files = (manifest.added_files_count, manifest.existing_files_count)
+    rows = (manifest.added_rows_count, manifest.existing_rows_count)
+    return any(count != 0 for count in files) or any(rows)
 
 
 class SpecFilter:
