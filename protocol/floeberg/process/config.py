@@ -14,12 +14,12 @@ import tomllib
 import types
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from floeberg.protocol.errors import BadConfig
+from floeberg.protocol.suggestions import nearest
 
 ENVIRONMENT_PREFIX = "FLOEBERG_"
 
@@ -222,7 +222,7 @@ def _from_environment(known: Mapping[str, Option], environ: Mapping[str, str]) -
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         if name in known and not raw.startswith("tcp://"):
             found[name] = _split(known[name], raw)
-        elif get_close_matches(name, known, n=1, cutoff=0.85) and name not in known:
+        elif nearest(name, known, n=1, cutoff=0.85) and name not in known:
             raise BadConfig(f"{_unknown(name, known)} (variable {variable} in the environment)")
     return found
 
@@ -371,6 +371,6 @@ def _shown(o: Option) -> str:
 
 
 def _unknown(name: str, known: Mapping[str, Option]) -> str:
-    near = get_close_matches(name, known, n=1)
+    near = nearest(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     return f"unknown key {name!r}: {hint}"

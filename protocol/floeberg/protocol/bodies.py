@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from floeberg.protocol.errors import BadCommand
+from floeberg.protocol.suggestions import nearest, quoted
 from floeberg.protocol.types import Json
 
 MAX_BODY_BYTES = 16 << 20
@@ -70,7 +70,7 @@ def _once_each(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     members: dict[str, Json] = {}
     for key, value in pairs:
         if key in members:
-            raise BadCommand(f"key {key[:80]!r} is given twice")
+            raise BadCommand(f"key {quoted(key)} is given twice")
         members[key] = value
     return members
 
@@ -101,7 +101,7 @@ def unknown_key(key: str, known: Sequence[str]) -> str:
     >>> unknown_key("fitler", ["filter", "table"])
     "unknown key 'fitler'; did you mean 'filter'?"
     """
-    near = get_close_matches(key.lower(), known, n=1)
+    near = nearest(key, known, n=1)
     listed = f"there are {', '.join(known)}" if known else "there are none"
     hint = f"did you mean {near[0]!r}?" if near else listed
-    return f"unknown key {key[:80]!r}; {hint}"
+    return f"unknown key {quoted(key)}; {hint}"

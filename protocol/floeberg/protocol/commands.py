@@ -23,6 +23,7 @@ from floeberg.protocol.expressions import as_expression
 from floeberg.protocol.expressions.json_form import exact_number, expression_to_json
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.protocol.scans import ScanRequest
+from floeberg.protocol.suggestions import quoted
 from floeberg.protocol.types import Json
 
 _INT64_DIGITS = 19
@@ -43,7 +44,7 @@ class TableName:
 
     def __post_init__(self) -> None:
         if not self.parts or not all(self.parts):
-            raise BadCommand(f"{str(self)!r} is not a table's name: a part of it is empty")
+            raise BadCommand(f"{quoted(str(self))} is not a table's name: a part of it is empty")
 
     @classmethod
     def parse(cls, raw: str | Sequence[str]) -> TableName:

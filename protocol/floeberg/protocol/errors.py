@@ -9,8 +9,9 @@ the command line and over Flight (`floeberg.protocol.flight_errors` does the tra
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import ClassVar
+
+from floeberg.protocol.suggestions import cut, nearest, quoted
 
 
 class FloebergError(Exception):
@@ -67,9 +68,9 @@ def _suggest(name: str, known: Sequence[str], limit: int = 12) -> str:
     """Return the part of a message that lists what there is, the nearest names first."""
     if not known:
         return "it has none"
-    near = get_close_matches(name, known, n=3)
+    near = nearest(name, known)
     ordered = near + [k for k in known if k not in near]
-    shown = ", ".join(ordered[:limit])
+    shown = ", ".join(map(cut, ordered[:limit]))
     more = len(ordered) - limit
     return f"it has {shown}" + (f" and {more} more" if more > 0 else "")
 
@@ -78,27 +79,29 @@ class UnknownTable(BadRequest):
     code = "UNKNOWN_TABLE"
 
     def __init__(self, name: str, known: Sequence[str] = ()) -> None:
-        near = get_close_matches(name, known, n=3)
+        near = nearest(name, known)
         hint = (
             f"; did you mean {' or '.join(near)}?"
             if near
             else "; `floeberg tables` lists what is served"
         )
-        super().__init__(f"no table {name!r}{hint}")
+        super().__init__(f"no table {quoted(name)}{hint}")
 
 
 class UnknownCatalog(BadRequest):
     code = "UNKNOWN_CATALOG"
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"no catalog {name!r} is configured; {_suggest(name, known)}")
+        super().__init__(f"no catalog {quoted(name)} is configured; {_suggest(name, known)}")
 
 
 class UnknownColumn(BadRequest):
     code = "UNKNOWN_COLUMN"
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"no column {name!r} in the schema that is read; {_suggest(name, known)}")
+        super().__init__(
+            f"no column {quoted(name)} in the schema that is read; {_suggest(name, known)}"
+        )
 
 
 class AmbiguousColumn(BadRequest):
@@ -106,8 +109,8 @@ class AmbiguousColumn(BadRequest):
 
     def __init__(self, name: str, candidates: Sequence[str]) -> None:
         super().__init__(
-            f"column {name!r} is ambiguous without regard to case: it may be"
-            f" {' or '.join(candidates)}; write it exactly and read case-sensitively"
+            f"column {quoted(name)} is ambiguous without regard to case: it may be"
+            f" {' or '.join(map(cut, candidates))}; write it exactly and read case-sensitively"
         )
 
 
@@ -125,9 +128,9 @@ class BadLiteral(BadRequest):
     def __init__(
         self, literal: object, type_name: str, why: str, column: str | None = None
     ) -> None:
-        shown = repr(literal)
-        shown = shown if len(shown) <= 80 else shown[:80] + "…"
-        where = f" column {column!r}" if column else ""
+        # cut before it is quoted: the literal may be as long as a request
+        shown = quoted(literal, 80) if isinstance(literal, str) else cut(repr(literal), 80)
+        where = f" column {quoted(column)}" if column else ""
         super().__init__(f"literal {shown} does not fit {type_name}{where}: {why}")
 
 
@@ -144,7 +147,7 @@ class UnknownRef(BadRequest):
     code = "UNKNOWN_REF"
 
     def __init__(self, name: str, known: Sequence[str], kind: str = "branch or tag") -> None:
-        super().__init__(f"no {kind} {name!r} in the table; {_suggest(name, known)}")
+        super().__init__(f"no {kind} {quoted(name)} in the table; {_suggest(name, known)}")
 
 
 class NoSnapshotAsOf(BadRequest):

@@ -189,15 +189,16 @@ def _known_error(error: BaseException, incident: Callable[[], str]) -> FloebergE
 
 def _shortened(text: str) -> str:
     """Return `text`, cut where it is too long for HTTP headers."""
-    text = text.encode("utf-8", "replace").decode()
-    if len(quote(text)) <= MAX_MESSAGE_COST:
-        return text
+    # a letter costs at least one: quoting what lies beyond would be work for nothing
+    kept = text[:MAX_MESSAGE_COST].encode("utf-8", "replace").decode()
+    if len(kept) == len(text) and len(quote(kept)) <= MAX_MESSAGE_COST:
+        return kept
     cost = 0
-    for end, letter in enumerate(text):
+    for end, letter in enumerate(kept):
         cost += len(quote(letter))
         if cost > MAX_MESSAGE_COST:
-            return text[:end] + "…"
-    return text
+            return kept[:end] + "…"
+    return kept if len(kept) == len(text) else kept + "…"
 
 
 # --- arriving at a client ------------------------------------------------------------------------

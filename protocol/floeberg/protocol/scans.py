@@ -21,6 +21,7 @@ from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.metadata_columns import PARTITION_NAME, PLAIN_COLUMNS, partition_column
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.snapshots import Snapshot
+from floeberg.protocol.suggestions import cut
 from floeberg.protocol.types import NestedField, children
 
 
@@ -106,7 +107,7 @@ def _choose_snapshot(
         "ref": request.ref,
         "as_of": request.as_of_ms,
     }
-    given = [f"{name} {value!r}" for name, value in choices.items() if value is not None]
+    given = [f"{name} {cut(repr(value))}" for name, value in choices.items() if value is not None]
     if len(given) > 1:
         raise ConflictingSnapshot(given)
     if request.ref is not None:

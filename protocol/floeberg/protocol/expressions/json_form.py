@@ -39,6 +39,7 @@ from floeberg.protocol.expressions.model import (
     RawLiteral,
 )
 from floeberg.protocol.schema import Schema
+from floeberg.protocol.suggestions import cut, quoted
 from floeberg.protocol.types import (
     BinaryType,
     FixedType,
@@ -142,7 +143,7 @@ def _parse_leaf(op: str, raw: Json) -> Expression:
     known = _OPS.get(op)
     if known is None:
         hint = f"; write {_HINTS[op]!r}" if op in _HINTS else f"; there are {', '.join(_OPS)}"
-        raise BadFilter(f"there is no operator {raw[0]!r}{hint}, and, or, not, true, false")
+        raise BadFilter(f"there is no operator {quoted(raw[0])}{hint}, and, or, not, true, false")
     expected = 2 if known in UNARY else 3
     if len(raw) != expected:
         raise BadFilter(
@@ -168,7 +169,7 @@ def _literal(raw: Json, op: Op, column: str) -> RawLiteral:
             return raw
         case None:
             raise BadFilter(
-                f"{op} with null is never true; test {column!r} with is-null or not-null"
+                f"{op} with null is never true; test {quoted(column)} with is-null or not-null"
             )
         case datetime.datetime() | datetime.date() | datetime.time():
             return raw.isoformat()
@@ -185,7 +186,7 @@ def _shown(raw: Json, limit: int = 80) -> str:
         text = f"[{inner}{', …' if len(raw) > 6 else ''}]"
     else:
         text = repr(raw)
-    return text if len(text) <= limit else text[:limit] + "…"
+    return cut(text, limit)
 
 
 def expression_to_json(expression: Expression) -> Json:

@@ -50,6 +50,7 @@ from floeberg.protocol.expressions.tokens import (
     tokens,
     unquoted,
 )
+from floeberg.protocol.suggestions import cut, quoted
 
 _BARE = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -169,7 +170,8 @@ class _Parser:
                 self._fail(
                     "IN, BETWEEN, LIKE or STARTS WITH"
                     if negated
-                    else f"a comparison of {column!r} with a literal (such as {column} = TRUE)",
+                    else f"a comparison of {quoted(column)} with a literal"
+                    f" (such as {cut(column)} = TRUE)",
                     token,
                 )
 

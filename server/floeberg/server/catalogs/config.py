@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from urllib.parse import unquote
 
 from floeberg.process.storage import StorageCache
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.storage import StorageFactory
+from floeberg.protocol.suggestions import nearest
 from floeberg.server.catalogs.catalog import Catalog
 from floeberg.server.catalogs.pyiceberg_catalog import DEADLINE_SECONDS, PyIcebergCatalog
 from floeberg.server.catalogs.registry import Catalogs
@@ -235,6 +235,6 @@ def _flat_properties(
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, n=1)
+    near = nearest(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
     return f"{name!r} is not known; {hint}"

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, TypeVar, cast
 
 from pyiceberg.catalog import Catalog as Client
@@ -19,6 +18,7 @@ from pyiceberg.utils.config import merge_config
 from floeberg.process.storage import StorageCache
 from floeberg.protocol.errors import BadConfig, FloebergError, NotATable, UnknownTable
 from floeberg.protocol.storage import StorageConfig, StorageFactory
+from floeberg.protocol.suggestions import nearest
 from floeberg.server.catalogs.bounded_calls import BoundedCalls
 from floeberg.server.catalogs.catalog import LoadedTable
 from floeberg.server.catalogs.file_properties import credentials_for, file_properties
@@ -125,7 +125,7 @@ class PyIcebergCatalog:
             tables = list(self._tables(namespace))
             if not tables:
                 siblings = {".".join(n): n for n in self._children(namespace[:-1])}
-                near = get_close_matches(".".join(namespace), siblings, n=_ASKED_NAMESPACES)
+                near = nearest(".".join(namespace), siblings, n=_ASKED_NAMESPACES)
                 asked = near or list(siblings)[:_ASKED_NAMESPACES]
                 tables = [table for name in asked for table in self._tables(siblings[name])]
         except BadConfig:

@@ -31,6 +31,7 @@ from floeberg.protocol.actions import (
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.registration import LEAVE_WORKER, REGISTER_WORKER, RENEW_WORKER, Lease
+from floeberg.protocol.suggestions import quoted
 from floeberg.server.catalogs import Catalogs
 from floeberg.server.describing import describe_table, list_snapshots
 from floeberg.server.flight.members import Members
@@ -79,7 +80,7 @@ class Actions:
         """
         handler = self._handlers.get(name)
         if handler is None:
-            raise BadCommand(f"no action {name!r}; there are {', '.join(self._handlers)}")
+            raise BadCommand(f"no action {quoted(name)}; there are {', '.join(self._handlers)}")
         return handler(body)
 
     def _tables(self, body: bytes) -> Iterator[bytes]:
