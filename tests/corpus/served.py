@@ -24,6 +24,13 @@ class CaseCatalog:
     def list_tables(self) -> Sequence[tuple[str, ...]]:
         return [(case_id,) for case_id in sorted(self._cases)]
 
+    @property
+    def suggests_cheaply(self) -> bool:
+        return True
+
+    def neighbours(self, identifier: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
+        return self.list_tables()
+
     def load(self, identifier: tuple[str, ...]) -> LoadedTable:
         case = self._cases.get(identifier[0])
         if case is None or len(identifier) != 1:

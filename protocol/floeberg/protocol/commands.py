@@ -9,6 +9,7 @@ known is an error and never passed over: a misspelt filter would return the whol
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -71,6 +72,15 @@ class TableName:
     def to_json(self) -> str | list[str]:
         """Return the dotted form, or the parts where one of them holds a dot."""
         return list(self.parts) if any("." in p for p in self.parts) else str(self)
+
+    def written(self) -> str:
+        """Return the name as a person writes it: `to_json` as text.
+
+        >>> TableName(("db", "orders.2024")).written()
+        '["db", "orders.2024"]'
+        """
+        name = self.to_json()
+        return name if isinstance(name, str) else json.dumps(name, ensure_ascii=False)
 
     def __str__(self) -> str:
         return ".".join(self.parts)

@@ -64,28 +64,37 @@ class InternalError(FloebergError):
 # --- what the caller asked for -------------------------------------------------------------------
 
 
-def _suggest(name: str, known: Sequence[str], limit: int = 12) -> str:
+def _suggest(name: str, known: Sequence[str]) -> str:
     """Return the part of a message that lists what there is, the nearest names first."""
     if not known:
         return "it has none"
     near = nearest(name, known)
-    ordered = near + [k for k in known if k not in near]
-    shown = ", ".join(map(cut, ordered[:limit]))
-    more = len(ordered) - limit
-    return f"it has {shown}" + (f" and {more} more" if more > 0 else "")
+    return f"it has {_listed(near + [k for k in known if k not in near])}"
+
+
+def _listed(names: Sequence[str], limit: int = 12) -> str:
+    shown = ", ".join(map(cut, names[:limit]))
+    more = len(names) - limit
+    return shown + (f" and {more} more" if more > 0 else "")
 
 
 class UnknownTable(BadRequest):
     code = "UNKNOWN_TABLE"
 
-    def __init__(self, name: str, known: Sequence[str] = ()) -> None:
-        near = nearest(name, known)
+    def __init__(self, name: str, near: Sequence[str] = (), catalogs: Sequence[str] = ()) -> None:
+        """`near` are full names that may have been meant; `catalogs` are all there are, the default
+        one first, where more than one is served."""
         hint = (
-            f"; did you mean {' or '.join(near)}?"
+            f"did you mean {' or '.join(map(cut, near))}?"
             if near
-            else "; `floeberg tables` lists what is served"
+            else "`floeberg tables` lists what is served"
         )
-        super().__init__(f"no table {quoted(name)}{hint}")
+        if catalogs:
+            hint += (
+                f" (a name without its catalog is one of {catalogs[0]!r}; the catalogs are"
+                f" {_listed(catalogs)})"
+            )
+        super().__init__(f"no table {quoted(name)}; {hint}")
 
 
 class UnknownCatalog(BadRequest):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from floeberg.embedded.cli.arguments import column_names, pairs, table_name, written_name
+from floeberg.embedded.cli.arguments import column_names, pairs, table_name
 from floeberg.protocol.commands import TableName
 from floeberg.protocol.errors import BadCommand, BadRequest
 
@@ -24,7 +24,7 @@ def test_columns_have_commas_between_or_are_a_list(given, names):
 
 @pytest.mark.parametrize("parts", [("db", "orders"), ("db", "a.b"), ('db"', "ü", "x.y")])
 def test_a_name_is_written_as_it_is_read(parts: tuple[str, ...]):
-    assert table_name(written_name(TableName(parts))).parts == parts
+    assert table_name(TableName(parts).written()).parts == parts
 
 
 def test_a_name_with_an_empty_part_is_refused():

@@ -28,7 +28,7 @@ from floeberg.protocol.errors import (
 )
 from floeberg.protocol.manifests import read_manifest_list
 from floeberg.protocol.storage import StorageConfig
-from floeberg.server.catalogs import Catalog, PyIcebergCatalog
+from floeberg.server.catalogs import Catalog, Catalogs, PyIcebergCatalog
 from tests.support.services import STRANGER, WAREHOUSE
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "text": ["a", None, "c"]})
@@ -140,14 +140,24 @@ def test_a_table_made_again_under_its_name_is_another(lake: Lake):
     assert [f.name for f in after.metadata.schema().fields] == ["other"]
 
 
-@pytest.mark.parametrize("name", ["order", "orders2"])
-def test_an_unknown_table_names_the_nearest(lake: Lake, name):
-    lake.write("orders")
+def test_neighbours_are_the_tables_of_the_namespace_or_of_those_beside_it(lake: Lake):
+    orders = lake.write("orders")
 
-    with pytest.raises(UnknownTable, match=f"did you mean {lake.namespace}.orders"):
-        lake.served.load((lake.namespace, name))
-    with pytest.raises(UnknownTable, match=f"did you mean {lake.namespace}.orders"):
-        lake.served.load((f"{lake.namespace}x", "orders"))
+    assert lake.served.neighbours((lake.namespace, "order")) == [orders]
+    assert lake.served.neighbours((f"{lake.namespace}x", "orders")) == [orders]
+    assert lake.served.neighbours(("..", "x")) == ()
+    assert lake.served.suggests_cheaply is (lake.served.kind == "sql")
+
+
+def test_a_table_without_its_namespace_has_neighbours(sqlite_properties):
+    writer = load_catalog("lake", **sqlite_properties)
+    writer.create_namespace("db")
+    writer.create_table(("db", "orders"), ROWS.schema)
+    writer.close()
+    served = PyIcebergCatalog("lake", sqlite_properties)
+
+    assert served.neighbours(("orders",)) == [("db", "orders")]
+    served.close()
 
 
 @pytest.mark.parametrize(
@@ -197,7 +207,7 @@ def test_a_rest_catalogs_secrets_stay_with_the_coordinator(seaweed):
 def test_trouble_with_a_rest_catalog_is_named_and_tells_no_secret(seaweed, changed, error):
     served = PyIcebergCatalog("lake", {"type": "rest", **seaweed.catalog_properties(), **changed})
 
-    for call in (served.list_tables, lambda: served.load(("db", "t"))):
+    for call in (served.list_tables, lambda: Catalogs([served]).load(("db", "t"))):
         with pytest.raises(error, match="catalog 'lake'") as raised:
             call()
         assert "hush-hush" not in str(raised.value)

@@ -26,6 +26,10 @@ class Shelf:
     tables: list[tuple[str, ...]] = field(default_factory=list)
     failure: FloebergError | None = None
     kind: str = "shelf"
+    suggests_cheaply: bool = True
+
+    def neighbours(self, identifier):
+        return self.list_tables()
 
     def list_tables(self):
         if self.failure:
@@ -36,7 +40,7 @@ class Shelf:
         if self.failure:
             raise self.failure
         if identifier not in self.tables:
-            raise UnknownTable(".".join(identifier), [".".join(t) for t in self.tables])
+            raise UnknownTable(".".join(identifier))
         return LoadedTable(self.name, identifier, METADATA, None, StorageConfig())
 
 
@@ -78,8 +82,54 @@ def test_an_unknown_table_is_told_of_by_the_catalog_that_was_named():
     catalogs = Catalogs([Shelf("one", [("db", "t")]), Shelf("two", [("db", "orders")])])
 
     for call in (catalogs.load, catalogs.resolve):
-        with pytest.raises(UnknownTable, match=r"did you mean db\.orders"):
+        with pytest.raises(UnknownTable) as raised:
             call(("two", "db", "order"))
+        assert str(raised.value) == (
+            "no table 'two.db.order'; did you mean two.db.orders? (a name without its catalog is"
+            " one of 'one'; the catalogs are one, two)"
+        )
+
+
+def test_with_one_catalog_names_are_suggested_without_it():
+    with pytest.raises(UnknownTable) as raised:
+        Catalogs([Shelf("one", [("db", "orders")])]).load(("db", "order"))
+
+    assert str(raised.value) == "no table 'db.order'; did you mean db.orders?"
+
+
+@pytest.mark.parametrize(
+    ("asked", "suggested"),
+    [
+        (("db", "ordres"), "two.db.orders"),  # of another catalog
+        (("one", "db", "orders"), "two.db.orders"),
+        (("tow", "db", "orders"), "two.db.orders"),  # the catalog's name is misspelt
+        (("trips",), "one.analytics_for_all.trips"),  # without its namespace
+        (("DB", "Orders"), "two.db.orders"),
+        (("db", "orders.2023"), '["one", "db", "orders.2024"]'),
+    ],
+)
+def test_a_table_is_suggested_from_every_catalog_that_is_cheap_to_ask(asked, suggested):
+    one = Shelf("one", [("db", "orders.2024"), ("analytics_for_all", "trips"), ()])
+    two = Shelf("two", [("db", "orders")])
+    down = Shelf("down", failure=CatalogUnavailable("gone"))
+    dear = Shelf("dear", [asked], suggests_cheaply=False)
+
+    with pytest.raises(UnknownTable) as raised:
+        Catalogs([one, two, down, dear]).load(asked)
+
+    assert f"did you mean {suggested}" in str(raised.value)
+    assert "dear." not in str(raised.value)
+
+
+def test_only_what_the_named_catalog_can_never_find_is_told_instead():
+    class Rootless(Shelf):
+        def neighbours(self, identifier):
+            raise BadConfig(f"{self.name} has no warehouse")
+
+    with pytest.raises(BadConfig, match="one has no warehouse"):
+        Catalogs([Rootless("one"), Shelf("two")]).load(("db", "t"))
+    with pytest.raises(UnknownTable, match="lists what is served"):
+        Catalogs([Shelf("one"), Rootless("two")]).load(("db", "t"))
 
 
 def test_a_catalog_out_of_reach_is_not_taken_for_one_without_the_table():

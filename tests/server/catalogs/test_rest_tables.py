@@ -167,8 +167,11 @@ def test_a_name_that_the_server_does_not_know_or_allow_is_an_unknown_table(statu
             return 200, {"identifiers": [{"namespace": ["db"], "name": "tt"}]}
         return 200, {"namespaces": [["db"]]}
 
-    with served(answer) as catalog, pytest.raises(UnknownTable, match=r"did you mean db\.tt"):
-        catalog.load(("db", "t"))
+    with served(answer) as catalog:
+        with pytest.raises(UnknownTable):
+            catalog.load(("db", "t"))
+        assert catalog.neighbours(("db", "t")) == [("db", "tt")]
+        assert not catalog.suggests_cheaply
 
 
 def test_a_server_that_restarts_is_asked_again():

@@ -2,7 +2,9 @@ import shutil
 
 import pytest
 
+from floeberg.process.storage import LoggedStorage, open_storage
 from floeberg.protocol.errors import BadConfig, CorruptTable, UnknownTable
+from floeberg.protocol.storage import StorageConfig
 from floeberg.server.catalogs import Catalog, WarehouseCatalog
 from tests.support.documents import write_empty_table
 
@@ -77,9 +79,28 @@ def test_a_name_never_leads_out_of_the_warehouse(tmp_path, identifier):
         WarehouseCatalog("lake", str(tmp_path / "lake")).load(identifier)
 
 
-def test_an_unknown_table_names_the_nearest(lake):
-    with pytest.raises(UnknownTable, match=r"no table 'db\.order'; did you mean db\.orders"):
-        WarehouseCatalog("lake", str(lake)).load(("db", "order"))
+def test_an_unknown_table_has_all_tables_of_the_directory_as_neighbours(lake):
+    catalog = WarehouseCatalog("lake", str(lake))
+
+    assert catalog.suggests_cheaply
+    assert catalog.neighbours(("db", "order")) == catalog.list_tables()
+
+
+def test_neighbours_in_an_object_store_take_a_handful_of_requests(lake, caplog):
+    for number in range(40):
+        write_empty_table(lake / "db" / f"other_{number}")
+    (lake / "db" / "orders.bak").mkdir()
+    # files here, which the catalog takes for objects of a store
+    storage = LoggedStorage(open_storage(StorageConfig({}, {"s3://bucket/lake": str(lake)})))
+    catalog = WarehouseCatalog("lake", "s3://bucket/lake", storage_factory=lambda _: storage)
+    caplog.set_level("DEBUG", "floeberg.process.storage")
+
+    assert not catalog.suggests_cheaply
+    assert catalog.neighbours(("db", "ordrs")) == [("db", "orders")]
+    assert 1 < len(caplog.records) <= 8
+    assert catalog.neighbours(("hive", "order")) == [("hive", "orders")]
+    assert catalog.neighbours(("trip",)) == [("trips",)]
+    assert catalog.neighbours(("..", "x")) == catalog.neighbours(("a", "b", "c")) == ()
 
 
 def test_a_commit_and_a_new_table_of_the_same_name_are_seen(lake):

@@ -13,7 +13,7 @@ import typer
 
 from floeberg.client import connect
 from floeberg.embedded.cli import show
-from floeberg.embedded.cli.arguments import column_names, pairs, table_name, written_name
+from floeberg.embedded.cli.arguments import column_names, pairs, table_name
 from floeberg.embedded.cli.errors import Commands
 from floeberg.embedded.cli.options import (
     DEFAULT_SERVER,
@@ -107,7 +107,7 @@ def tables(
     if as_json:
         typer.echo(json.dumps([list(name.parts) for name in names]))
     else:
-        typer.echo("".join(printable(written_name(name)) + "\n" for name in names), nl=False)
+        typer.echo("".join(printable(name.written()) + "\n" for name in names), nl=False)
     show.gaps(listing, console(stderr=True))
 
 

@@ -53,9 +53,3 @@ def table_name(text: str) -> TableName:
     ('db', 'orders.2024')
     """
     return TableName.parse(_json_list(text) or text)
-
-
-def written_name(name: TableName) -> str:
-    """Return a table's name as `table_name` takes it back."""
-    written = name.to_json()
-    return written if isinstance(written, str) else json.dumps(written, ensure_ascii=False)

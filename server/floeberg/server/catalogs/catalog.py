@@ -39,7 +39,7 @@ class LoadedTable:
 class Catalog(Protocol):
     """Finds tables by name. Safe to use from several threads.
 
-    Both methods raise `CatalogUnavailable` when the catalog cannot be reached in time, and
+    Its methods raise `CatalogUnavailable` when the catalog cannot be reached in time, and
     `AccessDenied` when it refuses the credentials that it was configured with.
     """
 
@@ -56,6 +56,19 @@ class Catalog(Protocol):
         ...
 
     def load(self, identifier: tuple[str, ...]) -> LoadedTable:
-        """Return the table as it is now; raises `UnknownTable`, which names the nearest there
-        are."""
+        """Return the table as it is now; raises `UnknownTable`."""
+        ...
+
+    @property
+    def suggests_cheaply(self) -> bool:
+        """Whether `neighbours` costs so little that it may be asked of a table that was looked for
+        elsewhere: no request leaves the machine."""
+        ...
+
+    def neighbours(self, identifier: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
+        """Return tables among which `identifier`, which is none, may be misspelt: what a handful of
+        requests finds, in any order.
+
+        Also raises `BadConfig` where the catalog is such that nothing can ever be found in it.
+        """
         ...

@@ -101,7 +101,25 @@ class PyIcebergCatalog:
             pass  # outside, so that the library's error is not what the caller's is about
         else:
             return self._loaded(identifier, found)
-        raise UnknownTable(".".join(identifier), self._near(identifier))
+        raise UnknownTable(".".join(identifier))
+
+    @property
+    def suggests_cheaply(self) -> bool:
+        """A database in a file here is all that costs no request."""
+        return _sqlite_path(self._properties) is not None
+
+    def neighbours(self, identifier: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
+        """Return the tables of the same namespace, or of a few others beside it."""
+        namespace = identifier[:-1]
+        if not all(map(_is_possible, namespace)):
+            return ()
+        tables = self._tables(namespace) if namespace else ()
+        if tables:
+            return tables
+        beside = {".".join(n): n for n in self._children(namespace[:-1])}
+        near = nearest(".".join(namespace), beside, n=_ASKED_NAMESPACES)
+        asked = near or list(beside)[:_ASKED_NAMESPACES]
+        return [table for name in asked for table in self._tables(beside[name])]
 
     def _loaded(self, identifier: tuple[str, ...], found: _Found) -> LoadedTable:
         config = StorageConfig(found.file_properties, self._rebase)
@@ -114,25 +132,6 @@ class PyIcebergCatalog:
         else:
             raise NotATable(f"catalog {self._name!r} has no metadata for {'.'.join(identifier)}")
         return LoadedTable(self._name, identifier, metadata, location, config)
-
-    def _near(self, identifier: tuple[str, ...]) -> list[str]:
-        """Return the names of tables in the same namespace, or in others beside it: for a
-        suggestion, so that a failure is none of the caller's, unless nothing can ever be found."""
-        namespace = identifier[:-1]
-        if not namespace:
-            return []
-        try:
-            tables = list(self._tables(namespace))
-            if not tables:
-                siblings = {".".join(n): n for n in self._children(namespace[:-1])}
-                near = nearest(".".join(namespace), siblings, n=_ASKED_NAMESPACES)
-                asked = near or list(siblings)[:_ASKED_NAMESPACES]
-                tables = [table for name in asked for table in self._tables(siblings[name])]
-        except BadConfig:
-            raise
-        except FloebergError:
-            return []
-        return [".".join(table) for table in tables]
 
     def _namespaces(self) -> set[tuple[str, ...]]:
         pending = list(self._children(()))
@@ -246,11 +245,8 @@ def _with_library_config(name: str, properties: Mapping[str, object]) -> dict[st
 
 def _check(name: str, properties: Mapping[str, object]) -> None:
     """Refuse a database that SQLite would make on the spot, empty, instead of reporting it."""
-    if _kind(properties) not in ("sql", "in-memory"):
-        return
-    uri = str(properties.get("uri") or "sqlite:///:memory:")
-    scheme, _, path = uri.partition(":///")
-    if not scheme.startswith("sqlite"):
+    path = _sqlite_path(properties)
+    if path is None:
         return
     if path in ("", ":memory:"):
         raise BadConfig(
@@ -259,3 +255,12 @@ def _check(name: str, properties: Mapping[str, object]) -> None:
         )
     if not path.startswith("file:") and not os.path.isfile(path.partition("?")[0]):
         raise BadConfig(f"catalog {name!r}: there is no database {path!r}")
+
+
+def _sqlite_path(properties: Mapping[str, object]) -> str | None:
+    """Return the path of the SQLite database that the catalog is kept in, None for any other."""
+    if _kind(properties) not in ("sql", "in-memory"):
+        return None
+    uri = str(properties.get("uri") or "sqlite:///:memory:")
+    scheme, _, path = uri.partition(":///")
+    return path if scheme.startswith("sqlite") else None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from floeberg.protocol.commands import TableName
 from floeberg.protocol.errors import BadConfig, FloebergError, UnknownCatalog, UnknownTable
+from floeberg.protocol.suggestions import nearest
 from floeberg.server.catalogs.catalog import Catalog, LoadedTable
 
 logger = logging.getLogger(__name__)
@@ -58,14 +60,13 @@ class Catalogs:
 
     def load(self, parts: Sequence[str]) -> LoadedTable:
         """Return the table that `parts` name, `("db", "orders")` or `("catalog", "db", "orders")`,
-        as it is now; raises `UnknownTable`."""
-        missing: list[UnknownTable] = []
+        as it is now; raises `UnknownTable`, which names the nearest there are."""
         for catalog, identifier in self._meanings(tuple(parts)):
             try:
                 return catalog.load(identifier)
-            except UnknownTable as error:
-                missing.append(error)
-        raise missing[0]
+            except UnknownTable:
+                continue
+        raise self._unknown(tuple(parts))
 
     def resolve(self, parts: Sequence[str]) -> tuple[Catalog, tuple[str, ...]]:
         """Return the catalog that `parts` mean, and the table's identifier in it.
@@ -76,15 +77,13 @@ class Catalogs:
         meanings = self._meanings(tuple(parts))
         if len(meanings) == 1:
             return meanings[0]
-        missing: list[UnknownTable] = []
         for catalog, identifier in meanings:
             try:
                 catalog.load(identifier)
-            except UnknownTable as error:
-                missing.append(error)
-            else:
-                return catalog, identifier
-        raise missing[0]
+            except UnknownTable:
+                continue
+            return catalog, identifier
+        raise self._unknown(tuple(parts))
 
     def list_tables(self) -> Listing:
         """Return the tables of all catalogs, in the catalogs' order; one that fails hides no
@@ -105,3 +104,39 @@ class Catalogs:
         if named is None:
             return [(self._default, parts)]
         return [(named, parts[1:]), (self._default, parts)]
+
+    # --- what may have been meant -----------------------------------------------------------------
+
+    def _unknown(self, parts: tuple[str, ...]) -> UnknownTable:
+        """Return the error for a table that is nowhere, with the nearest names in the catalog that
+        was named and in those that are cheap to ask, in full."""
+        several = len(self._by_name) > 1
+        written: dict[str, list[str]] = {}
+        for catalog, (*namespace, table) in self._neighbours(parts):
+            identifier = (*namespace, table)
+            full = TableName((catalog, *identifier) if several else identifier).written()
+            shorter = [table] if len(parts) == 1 else []
+            for name in (".".join(identifier), ".".join((catalog, *identifier)), *shorter):
+                written.setdefault(name, []).append(full)
+        near = nearest(".".join(parts), written)
+        names = list(dict.fromkeys(full for name in near for full in written[name]))
+        default_first = sorted(self.names, key=lambda name: name != self._default.name)
+        return UnknownTable(".".join(parts), names[:3], default_first if several else ())
+
+    def _neighbours(self, parts: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield (catalog, identifier) of tables among which `parts` may be misspelt. Raises only
+        what says that nothing can ever be found in the catalog that was named."""
+        first, identifier = self._meanings(parts)[0]
+        # a catalog's name may be misspelt, or it may be another's table
+        bare = parts[1:] if len(parts) > 1 and nearest(parts[0], self.names, n=1) else parts
+        others = [c for c in self._by_name.values() if c is not first and c.suggests_cheaply]
+        for catalog, meant in ((first, identifier), *((other, bare) for other in others)):
+            try:
+                found = catalog.neighbours(meant)
+            except FloebergError as error:
+                if catalog is first and isinstance(error, BadConfig):
+                    raise
+                continue  # a failure to suggest is none of the caller's
+            for table in found:
+                if table and all(table):
+                    yield catalog.name, table

@@ -10,14 +10,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from floeberg.process.storage import open_storage
+from floeberg.process.storage.locations import rebase_location, split_location
 from floeberg.protocol.discovery import find_metadata
 from floeberg.protocol.errors import BadConfig, UnknownTable
 from floeberg.protocol.storage import Storage, StorageConfig, StorageFactory
+from floeberg.protocol.suggestions import nearest
 from floeberg.server.catalogs.catalog import LoadedTable
 from floeberg.server.catalogs.metadata_cache import MetadataCache
 
 _METADATA = "metadata"
 _HIVE_SUFFIX = ".db"
+_SUFFIXES = ("", _HIVE_SUFFIX)
 
 
 class WarehouseCatalog:
@@ -64,8 +67,27 @@ class WarehouseCatalog:
                 location = find_metadata(self._storage, directory)
                 metadata = self._metadata.load(self._storage, location)
                 return LoadedTable(self._name, identifier, metadata, location, self._config)
-        known = [".".join(table) for table in self.list_tables()]
-        raise UnknownTable(".".join(identifier), known)
+        raise UnknownTable(".".join(identifier))
+
+    @property
+    def suggests_cheaply(self) -> bool:
+        return split_location(rebase_location(self._directory, self._config.rebase))[0] == "file"
+
+    def neighbours(self, identifier: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
+        """Return all tables of a warehouse on this machine; in an object store, those of the same
+        namespace whose names are nearest."""
+        if self.suggests_cheaply:
+            return self.list_tables()
+        if not 1 <= len(identifier) <= 2 or not all(map(_is_plain, identifier)):
+            return ()
+        *namespace, table = identifier
+        parents = [f"{self._directory}/{n}{suffix}" for n in namespace for suffix in _SUFFIXES]
+        return [
+            (*namespace, name)
+            for parent in parents or [self._directory]
+            for name in nearest(table, filter(_is_plain, self._storage.list(parent)))
+            if _METADATA in self._storage.list(f"{parent}/{name}")
+        ]
 
     def _tables(self) -> Iterator[tuple[str, ...]]:
         for entry, children in self._directories(self._directory):
@@ -94,8 +116,8 @@ class WarehouseCatalog:
             case (table,):
                 yield f"{self._directory}/{table}"
             case (namespace, table):
-                yield f"{self._directory}/{namespace}/{table}"
-                yield f"{self._directory}/{namespace}{_HIVE_SUFFIX}/{table}"
+                for suffix in _SUFFIXES:
+                    yield f"{self._directory}/{namespace}{suffix}/{table}"
             case _:
                 return
 
