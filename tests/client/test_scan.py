@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import threading
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ import pyarrow.flight as fl
 import pytest
 
 from floeberg.client import Lake, Progress, RemoteTable
-from floeberg.embedded import TableScan, open_table
+from floeberg.embedded import ScanOptions, Table, open_table
 from floeberg.protocol.errors import (
     BadCommand,
     BadFilter,
@@ -27,19 +28,8 @@ from tests.support.rows import assert_same_rows
 
 
 @pytest.fixture(scope="session")
-def in_process(warehouse: Path) -> TableScan:
-    return open_table(str(warehouse / "db" / "orders")).scan()
-
-
-def like(scan: TableScan, options: dict) -> TableScan:
-    """Return the scan in process that `options` of a remote scan ask for."""
-    if "filter" in options:
-        scan = scan.filter(options["filter"])
-    if "select" in options:
-        scan = scan.select(options["select"])
-    if "ref" in options:
-        scan = scan.use_ref(options["ref"])
-    return scan if options.get("case_sensitive", True) else scan.case_insensitive()
+def in_process(warehouse: Path) -> Table:
+    return open_table(str(warehouse / "db" / "orders"))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +50,7 @@ def like(scan: TableScan, options: dict) -> TableScan:
 )
 def test_a_scan_gives_what_a_scan_in_process_gives(orders: RemoteTable, in_process, options):
     scan = orders.scan(**options)
-    expected = like(in_process, options).to_table()
+    expected = in_process.scan(**options).to_table()
 
     rows = scan.to_arrow()
 
@@ -73,7 +63,9 @@ def test_a_scan_gives_what_a_scan_in_process_gives(orders: RemoteTable, in_proce
     assert_same_rows(scan.to_reader().read_all(), expected)
 
 
-def test_a_snapshot_is_chosen_by_id_or_time(orders: RemoteTable, warehouse: Path):
+def test_a_snapshot_is_chosen_by_id_or_time(
+    orders: RemoteTable, in_process: Table, warehouse: Path
+):
     metadata = TableWriter.open(warehouse / "db" / "orders").metadata
     tagged = metadata["refs"]["v1"]["snapshot-id"]
     at_ms = next(s["timestamp-ms"] for s in metadata["snapshots"] if s["snapshot-id"] == tagged)
@@ -87,14 +79,19 @@ def test_a_snapshot_is_chosen_by_id_or_time(orders: RemoteTable, warehouse: Path
         {"as_of": at.isoformat()},
     ):
         assert orders.scan(ordered=True, **choice).to_arrow() == expected
+        assert in_process.scan(**choice).to_table() == expected
 
 
 @pytest.mark.parametrize("limit", [0, 1, 37, 10_000])
-def test_a_limit_is_exact(orders: RemoteTable, limit: int):
-    scan = orders.scan(limit=limit, filter="id >= 10")
+def test_a_limit_is_exact(orders: RemoteTable, in_process: Table, limit: int):
     total = sum(n >= 10 for n in live_ids())
 
-    assert scan.to_arrow().num_rows == scan.count() == min(limit, total)
+    remote = orders.scan(limit=limit, filter="id >= 10", ordered=True)
+    local = in_process.scan(limit=limit, filter="id >= 10", ordered=True)
+
+    assert remote.to_arrow().num_rows == remote.count() == min(limit, total)
+    assert local.to_table() == remote.to_arrow()
+    assert local.count() == remote.count()
 
 
 def test_a_path_a_command_and_the_client_read_the_same(fleet: LocalFleet, orders: RemoteTable):
@@ -115,7 +112,7 @@ def test_a_table_never_written_to_has_its_schema_and_no_rows(lake: Lake):
 
 
 def test_a_plan_has_pages_of_tasks_in_the_rest_shape(orders: RemoteTable, in_process):
-    whole = json.loads(in_process.plan_files_json())["file-scan-tasks"]
+    whole = json.loads(in_process.scan().plan_files_json())["file-scan-tasks"]
 
     (page,) = orders.scan().plan()
     (files,) = orders.scan(split_size=1).files()
@@ -124,11 +121,12 @@ def test_a_plan_has_pages_of_tasks_in_the_rest_shape(orders: RemoteTable, in_pro
     assert len(files.tasks) == len({t["data-file"]["file-path"] for t in whole})
 
 
-def test_rows_come_as_pandas_and_polars_too(orders: RemoteTable):
-    scan = orders.scan()
-
-    assert sorted(scan.to_pandas()["id"]) == list(live_ids())
-    assert sorted(scan.to_polars()["id"]) == list(live_ids())
+def test_rows_come_as_pandas_and_polars_too(orders: RemoteTable, in_process: Table):
+    for scan in (orders.scan(), in_process.scan()):
+        assert sorted(scan.to_pandas()["id"]) == list(live_ids())
+        assert sorted(scan.to_polars()["id"]) == list(live_ids())
+    few = in_process.scan().to_pandas(ScanOptions(limit=3), strings_to_categorical=True)
+    assert (len(few), few["region"].dtype) == (3, "category")
 
 
 def test_progress_adds_up_to_what_was_read(orders: RemoteTable):
@@ -158,12 +156,24 @@ def test_reading_can_end_early(orders: RemoteTable):
         ({"as_of": "yesterday"}, BadCommand),
         ({"as_of": datetime(2025, 1, 1)}, BadCommand),
         ({"limit": -1}, BadCommand),
+        ({"limit": 2.5}, BadCommand),
+        ({"split_size": -1}, BadCommand),
         ({"select": "id"}, BadCommand),
+        ({"select": [1]}, BadCommand),
+        ({"snapshot_id": "newest"}, BadCommand),
+        ({"ref": ""}, BadCommand),
+        ({"case_sensitive": "no"}, BadCommand),
+        ({"filter": 1}, BadFilter),
     ],
 )
-def test_what_the_server_need_not_tell_is_refused_at_once(orders: RemoteTable, options, error):
-    with pytest.raises(error):
+def test_what_the_server_need_not_tell_is_refused_at_once_and_alike_in_process(
+    orders: RemoteTable, in_process: Table, options, error
+):
+    with pytest.raises(error) as over_flight:
         orders.scan(**options)
+    with pytest.raises(error) as here:
+        in_process.scan(**options)
+    assert str(here.value) == str(over_flight.value)
 
 
 @pytest.mark.parametrize(
@@ -176,10 +186,21 @@ def test_what_the_server_need_not_tell_is_refused_at_once(orders: RemoteTable, o
         ({"snapshot_id": 1}, UnknownSnapshot),
     ],
 )
-def test_what_the_server_refuses_has_its_own_error(orders: RemoteTable, options, error):
+def test_what_the_server_refuses_has_its_own_error(
+    orders: RemoteTable, in_process: Table, options, error
+):
     scan = orders.scan(**options)
+    with pytest.raises(error) as here:
+        in_process.scan(**options).to_table()
 
     for ask in (scan.schema, scan.to_arrow, scan.to_batches, scan.to_reader, scan.count, scan.plan):
         with pytest.raises(error) as raised:
             ask()
-        assert "Traceback" not in str(raised.value)
+        assert str(raised.value) == str(here.value)
+
+
+def test_a_scan_takes_the_same_arguments_over_flight_and_in_process():
+    over_flight = inspect.signature(RemoteTable.scan).parameters
+    here = inspect.signature(Table.scan).parameters
+
+    assert {**here, "on_progress": over_flight["on_progress"]} == dict(over_flight)

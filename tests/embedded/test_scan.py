@@ -111,6 +111,8 @@ def test_one_text_is_not_a_list_of_columns(scan):
         scan.select("id")
     with pytest.raises(BadRequest, match="paths"):
         scan.to_batches_for_paths("file.parquet")
+    with pytest.raises(BadRequest, match="list of texts, and not of int"):
+        scan.select([1])
 
 
 # --- snapshots ------------------------------------------------------------------------------------

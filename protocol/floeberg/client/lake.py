@@ -25,11 +25,9 @@ from floeberg.protocol.actions import (
     Status,
     TableDescription,
 )
-from floeberg.protocol.bodies import dump_json, validate_body
+from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand, TableName
-from floeberg.protocol.errors import BadCommand, BadConfig, ConflictingSnapshot
-from floeberg.protocol.expressions import as_expression
-from floeberg.protocol.expressions.json_form import expression_to_json
+from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.expressions.model import Expression
 
 logger = logging.getLogger(__name__)
@@ -186,23 +184,16 @@ class RemoteTable:
         called from reading threads. Raises `BadCommand`, `BadFilter` and `ConflictingSnapshot` at
         once for what the server need not tell.
         """
-        if isinstance(select, str):
-            raise BadCommand(f"select is a list of columns, such as [{select!r}]")
-        chosen = {"snapshot_id": snapshot_id, "ref": ref, "as_of": as_of}
-        given = [name for name, value in chosen.items() if value is not None]
-        if len(given) > 1:
-            raise ConflictingSnapshot(given)
-        body = {
-            "table": self.name.to_json(),
-            "filter": None if filter is None else expression_to_json(as_expression(filter)),
-            "select": None if select is None else list(select),
-            "snapshot_id": snapshot_id,
-            "ref": ref,
-            "as_of": as_of.isoformat() if isinstance(as_of, datetime) else as_of,
-            "limit": limit,
-            "ordered": ordered,
-            "case_sensitive": case_sensitive,
-            "split_size": split_size,
-        }
-        command = validate_body(ScanCommand, body, "scan")
+        command = ScanCommand.from_arguments(
+            self.name,
+            filter=filter,
+            select=select,
+            snapshot_id=snapshot_id,
+            ref=ref,
+            as_of=as_of,
+            limit=limit,
+            ordered=ordered,
+            case_sensitive=case_sensitive,
+            split_size=split_size,
+        )
         return RemoteScan(self._connection, command, on_progress=on_progress)

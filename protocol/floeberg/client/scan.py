@@ -15,6 +15,7 @@ from floeberg.client.connection import Connection
 from floeberg.client.streams import OpenStreams, Progress, RetryPolicy, no_progress, read_endpoint
 from floeberg.client.unreachable import floeberg_errors
 from floeberg.process.ahead import read_as_they_come, read_in_order
+from floeberg.process.frames import to_pandas, to_polars
 from floeberg.protocol.actions import COUNT, FILES, PLAN, PlanPage
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import InternalError
@@ -74,17 +75,13 @@ class RemoteScan:
         return pa.Table.from_batches(plan.batches(), schema=plan.info.schema)
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return all rows as a pandas DataFrame; `options` are those of
+        """Return all rows as a pandas DataFrame (extra `pandas`); `options` are those of
         `pyarrow.Table.to_pandas`."""
-        return self.to_arrow().to_pandas(**options)
+        return to_pandas(self.to_arrow, options)
 
     def to_polars(self) -> pl.DataFrame:
         """Return all rows as a Polars DataFrame (extra `polars`)."""
-        import polars as pl  # an optional dependency
-
-        frame = pl.from_arrow(self.to_arrow())
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        return to_polars(self.to_arrow)
 
     def count(self) -> int:
         """Return how many rows the scan has: from metadata where that is exact, else by reading no

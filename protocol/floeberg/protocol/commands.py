@@ -10,19 +10,19 @@ known is an error and never passed over: a misspelt filter would return the whol
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from numbers import Integral
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from floeberg.protocol.bodies import dump_json, parse_body
+from floeberg.protocol.bodies import dump_json, parse_body, validate_body
 from floeberg.protocol.errors import BadCommand, ConflictingSnapshot
 from floeberg.protocol.expressions import as_expression
 from floeberg.protocol.expressions.json_form import exact_number, expression_to_json
-from floeberg.protocol.expressions.model import TRUE
+from floeberg.protocol.expressions.model import TRUE, Expression
 from floeberg.protocol.scans import ScanRequest
 from floeberg.protocol.suggestions import quoted
 from floeberg.protocol.types import Json
@@ -165,6 +165,13 @@ Filter: TypeAlias = Annotated[str | list[Json], BeforeValidator(_filter)]
 
 # --- the command ---------------------------------------------------------------------------------
 
+_SNAPSHOT_KEYS = ("snapshot_id", "ref", "as_of")
+
+
+def _refuse_several_snapshots(given: Sequence[str]) -> None:
+    if len(given) > 1:
+        raise ConflictingSnapshot(given)
+
 
 class ScanCommand(BaseModel):
     """A scan of one table, as it travels; `to_request` gives all of it but the table.
@@ -186,15 +193,50 @@ class ScanCommand(BaseModel):
     ordered: _Flag = False
 
     @classmethod
+    def from_arguments(
+        cls,
+        table: TableName,
+        *,
+        filter: str | list[Any] | Expression | None = None,
+        select: Iterable[str] | None = None,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of: int | str | datetime | None = None,
+        limit: int | None = None,
+        ordered: bool = False,
+        case_sensitive: bool = True,
+        split_size: int | None = None,
+    ) -> ScanCommand:
+        """Return the command that the arguments of a `scan(…)` in Python mean, wherever it reads.
+
+        Raises `BadCommand`, which names the argument that is wrong, `BadFilter` and
+        `ConflictingSnapshot`.
+        """
+        if isinstance(select, str):
+            raise BadCommand(f"select is a list of columns, such as [{quoted(select)}]")
+        body = {
+            "table": table,
+            "filter": None if filter is None else expression_to_json(as_expression(filter)),
+            "select": None if select is None else list(select),
+            "snapshot_id": snapshot_id,
+            "ref": ref,
+            "as_of": as_of,
+            "limit": limit,
+            "ordered": ordered,
+            "case_sensitive": case_sensitive,
+            "split_size": split_size,
+        }
+        _refuse_several_snapshots([k for k in _SNAPSHOT_KEYS if body[k] is not None])
+        return validate_body(cls, body, "scan")
+
+    @classmethod
     def parse(cls, raw: bytes | str) -> ScanCommand:
         """Return the command that JSON holds.
 
         Raises `BadCommand`, which names the key that is wrong, and `ConflictingSnapshot`.
         """
         command = parse_body(cls, raw, "scan command", parse_float=exact_number)
-        given = [k for k in ("snapshot_id", "ref", "as_of") if getattr(command, k) is not None]
-        if len(given) > 1:
-            raise ConflictingSnapshot(given)
+        _refuse_several_snapshots([k for k in _SNAPSHOT_KEYS if getattr(command, k) is not None])
         return command
 
     def to_json(self) -> bytes:

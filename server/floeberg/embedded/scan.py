@@ -10,13 +10,14 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from floeberg.embedded.options import ScanOptions
 from floeberg.embedded.reader import BatchReader
 from floeberg.embedded.reading import read_plan
+from floeberg.process.frames import to_pandas, to_polars
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.commands import instant
 from floeberg.protocol.errors import BadCommand
@@ -26,9 +27,14 @@ from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.scans import ResolvedScan, ScanRequest, resolve
 from floeberg.protocol.storage import Storage, StorageConfig
+from floeberg.protocol.suggestions import quoted
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.server.planning import ManifestCache, plan_files, rest_json
 from floeberg.server.planning import count as count_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 _DEFAULT = ScanOptions()
 
@@ -124,6 +130,15 @@ class TableScan:
         """Return all rows of the scan as one table."""
         with self.to_batch_reader(options) as reader:
             return reader.read_all()
+
+    def to_pandas(self, options: ScanOptions = _DEFAULT, **pandas_options: Any) -> pd.DataFrame:
+        """Return all rows of the scan as a pandas DataFrame (extra `pandas`); `pandas_options` are
+        those of `pyarrow.Table.to_pandas`."""
+        return to_pandas(lambda: self.to_table(options), pandas_options)
+
+    def to_polars(self, options: ScanOptions = _DEFAULT) -> pl.DataFrame:
+        """Return all rows of the scan as a Polars DataFrame (extra `polars`)."""
+        return to_polars(lambda: self.to_table(options))
 
     def to_batches(self, options: ScanOptions = _DEFAULT) -> list[pa.RecordBatch]:
         """Return all rows of the scan, batch by batch as they were read; nothing is
@@ -234,5 +249,9 @@ class TableScan:
 def _names(given: Iterable[str], what: str) -> tuple[str, ...]:
     """Return the names in `given`; one text alone would be taken apart into its letters."""
     if isinstance(given, str):
-        raise BadCommand(f"{what} are given as a list, such as [{given!r}]")
-    return tuple(given)
+        raise BadCommand(f"{what} are given as a list, such as [{quoted(given)}]")
+    names = tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise BadCommand(f"{what} are a list of texts, and not of {type(name).__name__}")
+    return names

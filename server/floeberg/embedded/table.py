@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from datetime import datetime
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from floeberg.embedded.scan import TableScan
 from floeberg.process.storage import open_storage
 from floeberg.protocol.arrow import arrow_schema
+from floeberg.protocol.commands import ScanCommand, TableName
 from floeberg.protocol.discovery import find_metadata, load_metadata
 from floeberg.protocol.errors import BadRequest
+from floeberg.protocol.expressions.model import Expression
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.storage import Storage, StorageConfig
+
+# a table that was opened by its location has no name, and a command needs one
+_THIS_TABLE = TableName(("table",))
 
 # --- as much of PyIceberg's classes as is needed to read their tables here ------------------------
 
@@ -59,9 +65,39 @@ class Table:
     config: StorageConfig = field(repr=False)
     metadata_location: str | None = None
 
-    def scan(self) -> TableScan:
-        """Return a scan of every row and column of the table as it is."""
-        return TableScan(self.metadata, self.storage, self.config)
+    def scan(
+        self,
+        *,
+        filter: str | list[Any] | Expression | None = None,
+        select: Iterable[str] | None = None,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of: int | str | datetime | None = None,
+        limit: int | None = None,
+        ordered: bool = False,
+        case_sensitive: bool = True,
+        split_size: int | None = None,
+    ) -> TableScan:
+        """Return a scan of the rows of which `filter` is true: without arguments, of every row and
+        column of the table as it is.
+
+        The arguments are those of a scan over Flight, and `BadCommand`, `BadFilter` and
+        `ConflictingSnapshot` are raised for the same mistakes. Here rows always come in plan order,
+        `ordered` or not. The scan's setters narrow it further.
+        """
+        command = ScanCommand.from_arguments(
+            _THIS_TABLE,
+            filter=filter,
+            select=select,
+            snapshot_id=snapshot_id,
+            ref=ref,
+            as_of=as_of,
+            limit=limit,
+            ordered=ordered,
+            case_sensitive=case_sensitive,
+            split_size=split_size,
+        )
+        return TableScan(self.metadata, self.storage, self.config, command.to_request())
 
     def schema(self) -> pa.Schema:
         """Return the table's current schema, as its rows are read."""

@@ -16,8 +16,6 @@ from floeberg.embedded.reader import BatchReader
 from floeberg.embedded.scan import TableScan
 from floeberg.embedded.table import Table
 from floeberg.protocol.actions import PlanPage, SnapshotList, TableDescription
-from floeberg.protocol.bodies import validate_body
-from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.types import Json
 from floeberg.server.describing import describe_table, list_snapshots
 
@@ -149,11 +147,7 @@ class LocalSource:
         return RowStream(reader.schema, reader, None, reader.num_tasks, "tasks")
 
     def _scan(self, selection: Selection) -> TableScan:
-        # read by the same rules as the command that a server would get
-        command = validate_body(ScanCommand, {"table": "table", **asdict(selection)}, "scan")
-        return TableScan(
-            self._table.metadata, self._table.storage, self._table.config, command.to_request()
-        )
+        return self._table.scan(**asdict(selection))
 
 
 @contextmanager
