@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.suggestions import nearest, quoted
 from floeberg.protocol.types import Json
+from floeberg.protocol.validation import plain_reason
 
 MAX_BODY_BYTES = 16 << 20
 
@@ -77,7 +78,7 @@ def _once_each(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def _explain(model: type[BaseModel], invalid: ValidationError) -> str:
     """Return one thing that is wrong: an unknown key before a missing one, since it may be both."""
-    wrong = invalid.errors(include_url=False, include_context=False, include_input=False)
+    wrong = invalid.errors(include_url=False)
     first = next((e for e in wrong if e["type"] == "extra_forbidden"), wrong[0])
     place = first["loc"]
     if first["type"] == "extra_forbidden" and len(place) == 1:
@@ -86,8 +87,7 @@ def _explain(model: type[BaseModel], invalid: ValidationError) -> str:
         return f"unknown key {_dotted(place)!r}"
     if first["type"] == "missing":
         return f"key {_dotted(place)!r} is missing"
-    # arrays become tuples here, and JSON knows neither word
-    reason = first["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
+    reason = plain_reason(first)
     return f"key {_dotted(place)!r}: {reason}" if place else reason
 
 

@@ -40,6 +40,7 @@ from floeberg.protocol.snapshots import (
 from floeberg.protocol.sorting import UNSORTED, SortOrder
 from floeberg.protocol.statistics import PartitionStatisticsFile, StatisticsFile
 from floeberg.protocol.types import Json, StructType
+from floeberg.protocol.validation import plain_reason
 
 
 def _schema(raw: Json) -> Schema:
@@ -361,6 +362,6 @@ def _check_ids(kind: str, items: Iterable[tuple[int, object]], where: str) -> No
 
 def _explain(error: ValidationError) -> str:
     """Say what is wrong and where, without the values: properties may be secret."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    shown = (f"{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in found[:3])
+    found = error.errors(include_url=False)
+    shown = (f"{'.'.join(str(p) for p in e['loc'])}: {plain_reason(e)}" for e in found[:3])
     return "; ".join(shown) + (f" (and {len(found) - 3} more)" if len(found) > 3 else "")

@@ -298,6 +298,32 @@ def test_each_command_has_help(command: str):
     assert command in output("--help")
 
 
+@pytest.mark.parametrize("command", [*COMMANDS, "key"])
+def test_help_shows_what_to_write_and_no_type_of_python(command: str):
+    shown = output(command, "--help")
+
+    for noise in ("<bool>", "<str>", "<int>", "<path>"):
+        assert noise not in shown
+    assert "<bool>" not in output("--help")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--limit", "few"], "'few' is not a whole number"),
+        (["--snapshot-id", "1.5"], "'1.5' is not a whole number"),
+        (["--format", "xml"], "'xml' is not one of 'table', 'csv', 'json'"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_in_plain_words(arguments: list[str], told: str):
+    done = run("scan", "--table", "nowhere", *arguments)
+
+    assert done.exit_code == 2
+    assert arguments[0] in done.stderr
+    assert told in " ".join(done.stderr.split())
+    assert "Value error" not in done.stderr
+
+
 def test_no_command_is_without_a_test():
     listed = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback}
 

@@ -230,10 +230,16 @@ def scan(
     ordered: Annotated[bool, typer.Option("--ordered", help="Rows in plan order.")] = False,
     case_insensitive: CaseInsensitive = False,
     format: Annotated[
-        RowFormat, typer.Option("--format", help="json is one object a line.")
+        RowFormat,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="table, csv, json (an object a line), arrow or parquet.",
+        ),
     ] = RowFormat.TABLE,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file, instead of standard output.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="A file, instead of standard output."),
     ] = None,
     server: Server = DEFAULT_SERVER,
     token: Token = None,

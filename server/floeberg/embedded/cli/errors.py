@@ -8,10 +8,13 @@ import sys
 from typing import Any
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from floeberg.embedded.cli.terminal import console, plain
 from floeberg.protocol.errors import BadRequest, Denied, FloebergError, Unavailable
+from floeberg.protocol.suggestions import quoted
+from floeberg.protocol.validation import plain_reason
 
 EXIT_FAILED = 1
 EXIT_BAD_REQUEST = 2
@@ -27,11 +30,24 @@ class Commands(TyperGroup):
     to has seen enough, which is no error.
     """
 
-    def invoke(self, ctx: Any) -> Any:  # of a class that typer keeps for itself
+    def get_params(self, ctx: Any) -> list[Any]:  # of classes that typer keeps for itself
+        return _without_obvious_types(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command: Any = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _without_obvious_types(command.get_params(ctx))
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()  # while a closed pipe is still ours to notice
             return result
+        except typer.BadParameter as exc:
+            if isinstance(exc.__cause__, ValidationError):
+                exc.message = _what_is_wrong(exc.__cause__)
+            raise
         except FloebergError as exc:
             told = plain("error ", "bold red").append(f"[{exc.code}] ", "bold")
             console(stderr=True).print(told + plain(exc), soft_wrap=True)
@@ -57,6 +73,26 @@ def exit_status(error: FloebergError) -> int:
             return EXIT_UNAVAILABLE
         case _:
             return EXIT_FAILED
+
+
+def _without_obvious_types(params: list[Any]) -> list[Any]:
+    """Return parameters whose help shows no `<bool>` beside a flag, and no type beside the name of
+    an argument."""
+    for param in params:
+        if param.param_type_name == "argument" or param.is_flag:
+            param.display_type_rich = _no_type
+    return params
+
+
+def _no_type(ctx: object) -> None:
+    return None
+
+
+def _what_is_wrong(invalid: ValidationError) -> str:
+    first = invalid.errors(include_url=False)[0]
+    reason = plain_reason(first)
+    # our own reasons and typer's for choices begin with the value
+    return reason if reason.startswith("'") else f"{quoted(str(first['input']))} {reason}"
 
 
 def _discard_output() -> None:

@@ -15,15 +15,32 @@ Name = Annotated[
     ),
 ]
 Server = Annotated[
-    str, typer.Option("--server", envvar="FLOEBERG_SERVER", help="The coordinator's address.")
+    str,
+    typer.Option(
+        "--server",
+        metavar="ADDRESS",
+        envvar="FLOEBERG_SERVER",
+        help="The coordinator's address.",
+    ),
 ]
 Token = Annotated[
     str | None,
-    typer.Option("--token", envvar="FLOEBERG_TOKEN", help="A bearer token.", show_default=False),
+    typer.Option(
+        "--token",
+        metavar="TOKEN",
+        envvar="FLOEBERG_TOKEN",
+        help="A bearer token.",
+        show_default=False,
+    ),
 ]
 TlsRoots = Annotated[
     Path | None,
-    typer.Option("--tls-roots", envvar="FLOEBERG_TLS_ROOTS", help="Certificates to trust (PEM)."),
+    typer.Option(
+        "--tls-roots",
+        metavar="FILE",
+        envvar="FLOEBERG_TLS_ROOTS",
+        help="Certificates to trust (PEM).",
+    ),
 ]
 Location = Annotated[
     str | None,
@@ -42,7 +59,10 @@ Property = Annotated[
     typer.Option("--property", metavar="KEY=VALUE", help="With --table: a FileIO property."),
 ]
 Filter = Annotated[
-    str | None, typer.Option("--filter", "-f", help="Such as: amount > 10 AND region = 'eu'.")
+    str | None,
+    typer.Option(
+        "--filter", "-f", metavar="FILTER", help="Such as: amount > 10 AND region = 'eu'."
+    ),
 ]
 Select = Annotated[
     list[str] | None,
@@ -54,8 +74,10 @@ Select = Annotated[
         ' "" is no column, which counts rows.',
     ),
 ]
-SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", help="Read this snapshot.")]
-Ref = Annotated[str | None, typer.Option("--ref", help="Read this branch or tag.")]
+SnapshotId = Annotated[
+    int | None, typer.Option("--snapshot-id", metavar="ID", help="Read this snapshot.")
+]
+Ref = Annotated[str | None, typer.Option("--ref", metavar="NAME", help="Read this branch or tag.")]
 AsOf = Annotated[
     str | None,
     typer.Option(
@@ -64,7 +86,9 @@ AsOf = Annotated[
         help="Read what was current then: ISO 8601 with an offset, or ms since the epoch.",
     ),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", "-n", help="At most this many rows.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", "-n", metavar="ROWS", help="At most this many rows.")
+]
 CaseInsensitive = Annotated[
     bool, typer.Option("--case-insensitive", help="Match column names without regard to case.")
 ]

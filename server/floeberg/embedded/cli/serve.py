@@ -72,7 +72,10 @@ def worker(context: typer.Context) -> None:
 
 def key(
     file: Annotated[
-        Path, typer.Argument(help="A new file, for 'key_file' of coordinators and workers.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A new file, for 'key_file' of coordinators and workers."
+        ),
     ],
 ) -> None:
     """Make a key that coordinators and workers share."""
