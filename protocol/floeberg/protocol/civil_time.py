@@ -60,6 +60,11 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 # --- reading -------------------------------------------------------------------------------------
 
 
+class WrongForm(ValueError):
+    """The text is not of the form that it must have; any other `ValueError` is about what it
+    says."""
+
+
 @dataclass(frozen=True, slots=True)
 class Instant:
     """A timestamp as it was written: nanoseconds since the epoch, in UTC where it named an offset
@@ -74,7 +79,7 @@ def parse_date(text: str) -> int:
     wrong."""
     match = _DATE_TEXT.fullmatch(text)
     if match is None:
-        raise ValueError("a date is written like 2017-11-16")
+        raise WrongForm("a date is written like 2017-11-16")
     return _days(*match.groups())
 
 
@@ -83,7 +88,7 @@ def parse_time(text: str) -> int:
     out."""
     match = _TIME_TEXT.fullmatch(text)
     if match is None:
-        raise ValueError("a time is written like 22:31:08.123456")
+        raise WrongForm("a time is written like 22:31:08.123456")
     return _nanos_of_day(*match.groups())
 
 
@@ -95,7 +100,7 @@ def parse_timestamp(text: str) -> Instant:
     """
     match = _TIMESTAMP_TEXT.fullmatch(text)
     if match is None:
-        raise ValueError("a timestamp is written like 2017-11-16T22:31:08.123456")
+        raise WrongForm("a timestamp is written like 2017-11-16T22:31:08.123456")
     year, month, day, *time, offset = match.groups()
     nanos = _days(year, month, day) * NANOS_PER_DAY + _nanos_of_day(*time)
     if offset is None:

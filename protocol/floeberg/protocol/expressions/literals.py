@@ -16,6 +16,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from typing import TypeAlias
 
 from floeberg.protocol import civil_time, values
+from floeberg.protocol.civil_time import WrongForm
 from floeberg.protocol.errors import BadLiteral
 from floeberg.protocol.expressions.model import RawLiteral
 from floeberg.protocol.types import (
@@ -104,9 +105,9 @@ def type_literal(raw: RawLiteral, type_: PrimitiveType, column: str) -> TypedLit
             case UuidType() | FixedType() | BinaryType():
                 return Exact(_bytes(raw, type_))
             case _:
-                raise ValueError("such a column can only be tested for null")
+                raise ValueError("such a column can only be tested for null, with IS NULL")
     except ValueError as exc:
-        raise BadLiteral(raw, str(type_), str(exc), column) from exc
+        raise BadLiteral(raw, str(type_), _remedy(exc, type_), column) from exc
 
 
 def type_prefix(raw: RawLiteral, type_: PrimitiveType, column: str) -> Value:
@@ -117,18 +118,65 @@ def type_prefix(raw: RawLiteral, type_: PrimitiveType, column: str) -> Value:
             return _text(raw)
         return _bytes(raw, BinaryType())
     except ValueError as exc:
-        raise BadLiteral(raw, str(type_), str(exc), column) from exc
+        form = StringType() if isinstance(type_, StringType) else BinaryType()
+        raise BadLiteral(raw, str(type_), _remedy(exc, form), column) from exc
+
+
+def _remedy(wrong: ValueError, type_: PrimitiveType) -> str:
+    """Return what is wrong, where it is more than the form, and the form with an example."""
+    form = _form(type_)
+    if isinstance(wrong, WrongForm) or not form:
+        return form or str(wrong)
+    return f"{wrong}; {form}"
+
+
+def _form(type_: PrimitiveType) -> str:
+    """Return how a literal of a type is written, in the text of filters; "" where there is none."""
+    match type_:
+        case BooleanType():
+            return "write true or false, without quotes"
+        case IntType() | LongType():
+            return "write a number without quotes, such as 42"
+        case FloatType() | DoubleType():
+            return "write a number, such as 1.5, or 'NaN', 'Infinity' or '-Infinity' in quotes"
+        case DecimalType():
+            return "write a number, such as 14.20, or the same in quotes, '14.20'"
+        case DateType():
+            return "write a date, such as '2024-01-31'"
+        case TimeType():
+            return "write a time of day, such as '22:31:08' or '22:31:08.123456'"
+        case TimestampType(zoned=True):
+            return (
+                "write a timestamp with its offset from UTC, such as '2024-01-31T22:31:08Z' or"
+                " '2024-01-31T22:31:08.123456+01:00'"
+            )
+        case TimestampType():
+            return (
+                "write a date, such as '2024-01-31', or a timestamp without an offset, such as"
+                " '2024-01-31T22:31:08' or '2024-01-31T22:31:08.123456'"
+            )
+        case StringType():
+            return "write text in quotes, such as 'eu'"
+        case UuidType():
+            return "write a uuid in quotes, such as 'f79c3e09-677c-4bbd-a479-3f349cb785e7'"
+        case FixedType(length):
+            shown = ("00ff" * 4)[: 2 * length] + ("…" if length > 8 else "")
+            return f"write {length} bytes in hexadecimal, such as X'{shown}' (in JSON \"{shown}\")"
+        case BinaryType():
+            return "write bytes in hexadecimal, such as X'00ff' (in JSON \"00ff\")"
+        case _:
+            return ""
 
 
 def _boolean(raw: RawLiteral) -> bool:
     if not isinstance(raw, bool):
-        raise ValueError("write true or false")
+        raise WrongForm
     return raw
 
 
 def _number(raw: RawLiteral) -> int | float | Decimal:
     if isinstance(raw, bool) or not isinstance(raw, int | float | Decimal):
-        raise ValueError("write a number, without quotes")
+        raise WrongForm
     return raw
 
 
@@ -174,14 +222,14 @@ def _float_from_text(text: str) -> float | Decimal:
     if (named := _FLOAT_NAMES.get(text.lower())) is not None:
         return named
     if not _FLOAT_TEXT.fullmatch(text):
-        raise ValueError("write a number")
+        raise WrongForm
     return Decimal(text)
 
 
 def _decimal(raw: RawLiteral, type_: DecimalType) -> TypedLiteral:
     if isinstance(raw, str):
         if not _DECIMAL_TEXT.fullmatch(raw):
-            raise ValueError("write a decimal number, like 14.20")
+            raise WrongForm
         number = Decimal(raw)
     elif isinstance(raw, float):
         number = Decimal(
@@ -209,7 +257,7 @@ def _decimal(raw: RawLiteral, type_: DecimalType) -> TypedLiteral:
 
 def _temporal(raw: RawLiteral, type_: DateType | TimeType | TimestampType) -> TypedLiteral:
     if not isinstance(raw, str):
-        raise ValueError("write it as text, like '2017-11-16' or '2017-11-16T22:31:08'")
+        raise WrongForm
     match type_:
         case DateType():
             return _within(civil_time.parse_date(raw), values.INT_MIN, values.INT_MAX)
@@ -224,9 +272,9 @@ def _instant(text: str, zoned: bool) -> int:
         return civil_time.parse_date(text) * civil_time.NANOS_PER_DAY
     instant = civil_time.parse_timestamp(text)
     if zoned and not instant.zoned:
-        raise ValueError("say the offset too, like 2017-11-16T22:31:08+00:00")
+        raise ValueError("the offset is missing")
     if instant.zoned and not zoned:
-        raise ValueError("the column has no zone: leave the offset out")
+        raise ValueError("the column has no zone")
     return instant.nanos
 
 
@@ -246,7 +294,7 @@ def _within(value: int, low: int, high: int) -> TypedLiteral:
 
 def _text(raw: RawLiteral) -> str:
     if not isinstance(raw, str):
-        raise ValueError("write it as text, in quotes")
+        raise WrongForm
     try:
         raw.encode("utf-8")
     except UnicodeEncodeError:
@@ -256,16 +304,16 @@ def _text(raw: RawLiteral) -> str:
 
 def _bytes(raw: RawLiteral, type_: UuidType | FixedType | BinaryType) -> bytes:
     if isinstance(raw, str):
-        raw = (
-            values.uuid_from_text(raw)
-            if isinstance(type_, UuidType)
-            else values.bytes_from_hex(raw)
-        )
+        from_text = values.uuid_from_text if isinstance(type_, UuidType) else values.bytes_from_hex
+        try:
+            raw = from_text(raw)
+        except ValueError:
+            raise WrongForm from None
     if not isinstance(raw, bytes):
-        raise ValueError("write it as text")
+        raise WrongForm
     match type_:
         case UuidType() if len(raw) != 16:
-            raise ValueError("a uuid has 16 bytes")
+            raise ValueError(f"it has {len(raw)} bytes, and a uuid has 16")
         case FixedType(length) if len(raw) != length:
             raise ValueError(f"it has {len(raw)} bytes")
         case _:
