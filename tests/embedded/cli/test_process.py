@@ -39,6 +39,24 @@ def hostile(tmp_path: Path) -> list[str]:
     return ["--table", str(tmp_path / "t")]
 
 
+def test_a_question_loads_no_library_of_catalogs_object_stores_or_servers():
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, floeberg.embedded.cli.main; print(*sys.modules, sep='\\n')",
+        ],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+
+    slow = {"aiohttp", "botocore", "fsspec", "pandas", "polars", "pyiceberg", "s3fs", "uvicorn"}
+    assert "pyarrow" in loaded
+    assert not slow & set(loaded)
+
+
 # --- on a terminal --------------------------------------------------------------------------------
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
 
 import pyarrow as pa
 
 from floeberg.process.storage.local import LocalStorage
 from floeberg.process.storage.locations import rebase_location, split_location
-from floeberg.process.storage.remote import RemoteStorage
 from floeberg.protocol.storage import Storage, StorageConfig, StorageFactory
 
 _MAX_STORAGES = 32
@@ -52,6 +51,14 @@ class StorageCache:
         return storage
 
 
+def _open_remote(scheme: str, properties: Mapping[str, str]) -> Storage:
+    # imported when it is needed: the libraries of object stores take longer to load than all else
+    # that a question to a server, or a table of local files, takes
+    from floeberg.process.storage.remote import RemoteStorage
+
+    return RemoteStorage(scheme, properties)
+
+
 class RoutingStorage:
     """Rebases a location and sends it to the storage of its scheme, opened when first needed."""
 
@@ -66,7 +73,7 @@ class RoutingStorage:
         with self._lock:
             storage = self._by_scheme.get(scheme)
             if storage is None:
-                storage = RemoteStorage(scheme, self._config.properties)
+                storage = _open_remote(scheme, self._config.properties)
                 self._by_scheme[scheme] = storage
         return storage, actual
 
