@@ -16,6 +16,8 @@ What limits the choice of statuses (measured with pyarrow 26):
   rather than leak. (Logging then needs an explicit `limit` to format a traceback.)
 - CANCELLED is never sent: a pyarrow client takes it for Ctrl-C, and its main thread gets
   `KeyboardInterrupt` out of the read. `Cancelled` leaves as UNAVAILABLE.
+- GetSchema alone sends each of pyarrow's Flight errors as UNKNOWN, without details, and puts
+  `Unknown error: ` before the message; the code in the message and the trailer remain.
 - gRPC refuses trailers above 8 KiB, and a message is in them up to five times: it is shortened.
 """
 
@@ -267,7 +269,7 @@ def _foreign(error: Exception, text: str) -> FloebergError:
 
 
 def _message_of(text: str) -> str:
-    """Return the server's message without what pyarrow puts behind it.
+    """Return the server's message without what pyarrow puts around it.
 
     A stream's error reads `M. Detail: D. gRPC client debug context: S:M. Detail: …`, where D of a
     plain exception repeats M. M may hold any of these words itself: the repetition tells.
@@ -275,7 +277,8 @@ def _message_of(text: str) -> str:
     >>> _message_of("[X] no. Detail: Python exception: ValueError: [X] no")
     '[X] no'
     """
-    text = text.removeprefix("Flight returned unavailable error, with message: ")
+    for mark in ("Flight returned unavailable error, with message: ", "Unknown error: "):
+        text = text.removeprefix(mark)
     at = text.find(". Detail: ")
     while at >= 0:
         _, colon, repeated = text[at:].removeprefix(". Detail: Python exception: ").partition(": ")
