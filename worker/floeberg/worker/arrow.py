@@ -7,6 +7,7 @@ readers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -36,3 +37,14 @@ def rows_without_columns(num_rows: int) -> StructRows:
     3
     """
     return pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
+
+
+def rows_of(columns: Sequence[ArrowArray], num_rows: int) -> StructRows:
+    """Return rows of these columns, which have no names; there may be none.
+
+    >>> rows_of([pa.array([1, 2])], 2).field(0).to_pylist()
+    [1, 2]
+    """
+    if not columns:
+        return rows_without_columns(num_rows)
+    return pa.StructArray.from_arrays(list(columns), names=[""] * len(columns))

@@ -87,6 +87,15 @@ def union(parts: list[Positions]) -> Positions:
     return np.unique(np.concatenate(parts)) if parts else NO_POSITIONS
 
 
+def are_all_deleted(first_row: int, num_rows: int, deleted: Positions) -> bool:
+    """Say whether each of `num_rows` rows from `first_row` on is deleted.
+
+    `deleted` is sorted and distinct, and may reach beyond the rows.
+    """
+    start, stop = np.searchsorted(deleted, [first_row, first_row + num_rows])
+    return bool(stop - start == num_rows)
+
+
 def keep_mask(first_row: int, num_rows: int, deleted: Positions) -> npt.NDArray[np.bool_] | None:
     """Return which of `num_rows` rows from `first_row` on are not deleted; None when all stay.
 

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from types import TracebackType
 from typing import Any
@@ -31,8 +32,10 @@ from floeberg.worker.files.ranges import RangeFile
 from floeberg.worker.files.rows import (
     CHUNK_BYTES,
     MAX_CHUNK_ROWS,
+    NOTHING_LATER,
     WHOLE_FILE,
     Chunk,
+    Later,
     MayMatch,
     Share,
 )
@@ -146,9 +149,12 @@ class AvroRows:
         return tuple(column for column in self.columns if not leaves.isdisjoint(column.leaves))
 
     def chunks(
-        self, leaves: Set[int], share: Share = WHOLE_FILE, may_match: MayMatch | None = None
+        self,
+        leaves: Set[int],
+        share: Share = WHOLE_FILE,
+        may_match: MayMatch | None = None,
+        later: Later = NOTHING_LATER,
     ) -> Iterator[Chunk]:
-        wanted = [i for i, c in enumerate(self.columns) if not leaves.isdisjoint(c.leaves)]
         groups = _grouped(
             [
                 block
@@ -159,9 +165,22 @@ class AvroRows:
         for group in groups:
             with self._decoding():
                 records = [record for block in group for record in self._records(block)]
-                rows = _struct_of(records, self._type.children, wanted)
             skipped = max(share.from_row - group[0].first_row, 0)
-            yield Chunk(group[0].first_row + skipped, rows.slice(skipped), group is groups[-1])
+            records = records[skipped:]
+            yield Chunk(
+                group[0].first_row + skipped,
+                self._rows(records, leaves),
+                group is groups[-1],
+                partial(self._later_rows, records, later.leaves),
+            )
+
+    def _rows(self, records: list[dict[str, Any]], leaves: Set[int]) -> StructRows:
+        wanted = [i for i, c in enumerate(self.columns) if not leaves.isdisjoint(c.leaves)]
+        with self._decoding():
+            return _struct_of(records, self._type.children, wanted)
+
+    def _later_rows(self, records: list[dict[str, Any]], leaves: Set[int]) -> Iterator[StructRows]:
+        yield self._rows(records, leaves)
 
     def _records(self, block: _Block) -> Iterator[dict[str, Any]]:
         self._source.seek(block.data_start)

@@ -5,7 +5,8 @@ Spec: Appendix A, "ORC".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
+from functools import cache, partial
 from types import TracebackType
 from typing import Any
 
@@ -17,7 +18,15 @@ from floeberg.protocol.name_mapping import NameMapping
 from floeberg.worker.arrow import ArrowField, StructRows, rows_without_columns
 from floeberg.worker.files.decoding import decoding
 from floeberg.worker.files.ranges import RangeFile
-from floeberg.worker.files.rows import MAX_CHUNK_ROWS, WHOLE_FILE, Chunk, MayMatch, Share
+from floeberg.worker.files.rows import (
+    MAX_CHUNK_ROWS,
+    NOTHING_LATER,
+    WHOLE_FILE,
+    Chunk,
+    Later,
+    MayMatch,
+    Share,
+)
 from floeberg.worker.files.stored import StoredField, stored_fields
 
 _FIELD_ID = b"iceberg.id"
@@ -58,23 +67,32 @@ class OrcRows:
         return tuple(column for column in self.columns if not leaves.isdisjoint(column.leaves))
 
     def chunks(
-        self, leaves: Set[int], share: Share = WHOLE_FILE, may_match: MayMatch | None = None
+        self,
+        leaves: Set[int],
+        share: Share = WHOLE_FILE,
+        may_match: MayMatch | None = None,
+        later: Later = NOTHING_LATER,
     ) -> Iterator[Chunk]:
         if not share.holds(_FIRST_STRIPE):
             return
-        wanted = [i for i, c in enumerate(self.columns) if not leaves.isdisjoint(c.leaves)]
         next_row = 0
         for stripe in range(self._file.nstripes):
-            rows = self._stripe(stripe, wanted)
+            rows = self._stripe(stripe, leaves)
+            later_rows = cache(partial(self._stripe, stripe, later.leaves))
             for start in range(0, len(rows), MAX_CHUNK_ROWS):
                 part = rows.slice(start, MAX_CHUNK_ROWS)
                 first_row, next_row = next_row, next_row + len(part)
                 skipped = max(share.from_row - first_row, 0)
                 if skipped < len(part):
-                    is_last = next_row == self.num_rows
-                    yield Chunk(first_row + skipped, part.slice(skipped), is_last)
+                    yield Chunk(
+                        first_row + skipped,
+                        part.slice(skipped),
+                        next_row == self.num_rows,
+                        partial(_part, later_rows, start + skipped, len(part) - skipped),
+                    )
 
-    def _stripe(self, stripe: int, wanted: list[int]) -> StructRows:
+    def _stripe(self, stripe: int, leaves: Set[int]) -> StructRows:
+        wanted = [i for i, c in enumerate(self.columns) if not leaves.isdisjoint(c.leaves)]
         with decoding(self._location, self._corrupt):
             # no column at all would lose the number of rows
             columns: Any = wanted or [0]  # numbers, where the stubs know names only
@@ -102,6 +120,10 @@ class OrcRows:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _part(rows: Callable[[], StructRows], start: int, length: int) -> Iterator[StructRows]:
+    yield rows().slice(start, length)
 
 
 def _field_id(field: ArrowField) -> int | None:

@@ -6,8 +6,8 @@ Columns are addressed by leaf number and not by path: a path is ambiguous once a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from functools import partial
 from types import TracebackType
-from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
 
@@ -15,34 +15,31 @@ from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
 from floeberg.protocol.name_mapping import NameMapping
 from floeberg.worker.arrow import ArrowField
 from floeberg.worker.files.decoding import decoding
+from floeberg.worker.files.later_columns import LaterColumns
+from floeberg.worker.files.parquet_columns import ParquetColumns, ParquetFooter
 from floeberg.worker.files.ranges import RangeFile
 from floeberg.worker.files.row_groups import (
-    WINDOW_BYTES,
     RowGroup,
+    chunk_rows,
     consecutive_runs,
-    fetch_windows,
     read_row_groups,
+    skippable_units,
 )
 from floeberg.worker.files.rows import (
-    CHUNK_BYTES,
-    MAX_CHUNK_ROWS,
+    NOTHING_LATER,
     WHOLE_FILE,
     Chunk,
+    Later,
     MayMatch,
     Share,
 )
 from floeberg.worker.files.stored import StoredField, prune, stored_fields
-from floeberg.worker.files.views import schema_without_views, without_views
+from floeberg.worker.files.views import schema_without_views
 
 _FIELD_ID = b"PARQUET:field_id"
 
 _TRAILER_BYTES = 8
 """The length of the footer and the magic number, at the end."""
-
-MIN_STREAM_BYTES = 64 << 10
-
-ParquetReader: TypeAlias = Any
-"""pyarrow's reader below `ParquetFile`, which takes columns by number; the stubs leave it out."""
 
 
 class ParquetRows:
@@ -60,17 +57,16 @@ class ParquetRows:
         self._location = location
         self._corrupt = corrupt
         self._source = source
-        self._verify_crc = verify_crc
         with decoding(location, corrupt):
             source.fetch_tail()
             footer = self._read_footer()
-            self._metadata = pq.read_metadata(source.for_arrow())
-            as_written = self._metadata.schema.to_arrow_schema()
+            metadata = pq.read_metadata(source.for_arrow())
+            as_written = metadata.schema.to_arrow_schema()
             schema = schema_without_views(as_written)
-            self._has_views = schema != as_written
             self.columns = stored_fields(schema, _field_id, mapping)
-            self._row_groups = read_row_groups(footer, source.size(), self._metadata.num_columns)
-        self._check_leaves()
+            self._row_groups = read_row_groups(footer, source.size(), metadata.num_columns)
+        self._check_leaves(metadata.num_columns)
+        self._footer = ParquetFooter(location, corrupt, metadata, schema != as_written, verify_crc)
 
     def _read_footer(self) -> bytes:
         size = self._source.size()
@@ -84,12 +80,11 @@ class ParquetRows:
         self._source.seek(size - _TRAILER_BYTES - length)
         return self._source.read(length)
 
-    def _check_leaves(self) -> None:
+    def _check_leaves(self, num_columns: int) -> None:
         found = sum(column.leaf_count for column in self.columns)
-        if found != self._metadata.num_columns:
+        if found != num_columns:
             raise Unsupported(
-                f"{self._location} has {self._metadata.num_columns} leaf columns,"
-                f" of which pyarrow shows {found}"
+                f"{self._location} has {num_columns} leaf columns, of which pyarrow shows {found}"
             )
 
     @property
@@ -100,35 +95,47 @@ class ParquetRows:
         return prune(self.columns, leaves)
 
     def chunks(
-        self, leaves: Set[int], share: Share = WHOLE_FILE, may_match: MayMatch | None = None
+        self,
+        leaves: Set[int],
+        share: Share = WHOLE_FILE,
+        may_match: MayMatch | None = None,
+        later: Later = NOTHING_LATER,
     ) -> Iterator[Chunk]:
         groups = self._wanted_groups(share, may_match)
-        wanted = sorted(leaves)
-        reader = self._reader(groups, wanted)
-        runs = consecutive_runs(groups)
-        for run in runs:
-            is_last_run = run is runs[-1]
-            yield from self._run_chunks(reader, run, wanted, share.from_row, is_last_run)
-
-    def _reader(self, groups: Sequence[RowGroup], leaves: Sequence[int]) -> ParquetReader:
-        """Return a reader for these columns of these row groups, and expect their bytes."""
-        if any(group.is_encrypted(leaves) for group in groups):
+        if any(group.is_encrypted(leaves | later.leaves) for group in groups):
             raise Unsupported(f"{self._location} has encrypted columns: their keys are needed")
-        with decoding(self._location, self._corrupt):
-            self._source.expect(fetch_windows(groups, leaves))
-        largest = max((group.stored_bytes(leaves) for group in groups), default=0)
-        with decoding(self._location, self._corrupt):
-            file = pq.ParquetFile(
-                self._source.for_arrow(),
-                metadata=self._metadata,
-                pre_buffer=False,
-                buffer_size=_stream_bytes(len(leaves)) if largest > WINDOW_BYTES else 0,
-                # at ns, times after 2262 would overflow
-                coerce_int96_timestamp_unit="us",
-                page_checksum_verification=self._verify_crc,
-            )
-        reader: ParquetReader = file.reader
-        return reader
+        if later.leaves:
+            return self._chunks_in_phases(groups, leaves, share.from_row, later)
+        return self._chunks_at_once(groups, leaves, share.from_row)
+
+    def _chunks_at_once(
+        self, groups: Sequence[RowGroup], leaves: Set[int], from_row: int
+    ) -> Iterator[Chunk]:
+        columns = ParquetColumns(self._footer, self._source, groups, leaves)
+        columns.expect(groups)
+        for run in consecutive_runs(groups):
+            batch_rows = chunk_rows(run, columns.leaves)
+            for first_row, rows in columns.batches(run, batch_rows, from_row):
+                yield Chunk(first_row, rows, first_row + len(rows) == groups[-1].end_row)
+
+    def _chunks_in_phases(
+        self, groups: Sequence[RowGroup], leaves: Set[int], from_row: int, later: Later
+    ) -> Iterator[Chunk]:
+        both = sorted(leaves | later.leaves)
+        units = skippable_units(groups, both)
+        columns = ParquetColumns(self._footer, self._source, groups, leaves)
+        beside = ParquetColumns(self._footer, self._source.beside(), groups, later.leaves)
+        later_columns = LaterColumns(beside, units, later.demand)
+        together = sum(len(unit) for unit in units[: later_columns.fetched_units])
+        columns.expect(groups, together, later.leaves)
+        for index, unit in enumerate(units):
+            batch_rows = chunk_rows(unit, both)
+            later_unit = later_columns.of_unit(index, batch_rows)
+            for first_row, rows in columns.batches(unit, batch_rows, from_row):
+                end_row = first_row + len(rows)
+                later_rows = partial(later_unit.rows, first_row, end_row)
+                yield Chunk(first_row, rows, end_row == groups[-1].end_row, later_rows)
+            later_columns.end_unit(later_unit)
 
     def _wanted_groups(self, share: Share, may_match: MayMatch | None) -> list[RowGroup]:
         with decoding(self._location, self._corrupt):
@@ -140,39 +147,6 @@ class ParquetRows:
             and group.num_rows
             and (may_match is None or may_match(group))
         ]
-
-    def _run_chunks(
-        self,
-        reader: ParquetReader,
-        run: Sequence[RowGroup],
-        leaves: Sequence[int],
-        from_row: int,
-        is_last_run: bool,
-    ) -> Iterator[Chunk]:
-        """Yield the rows of consecutive row groups; a chunk may reach over a border between two."""
-        next_row = run[0].first_row
-        batches = reader.iter_batches(
-            _chunk_rows(run, leaves),
-            row_groups=[group.index for group in run],
-            column_indices=list(leaves),
-            use_threads=False,
-        )
-        while next_row < run[-1].end_row:
-            with decoding(self._location, self._corrupt):
-                batch = next(batches, None)
-                if batch is not None and self._has_views:
-                    batch = without_views(batch)
-            if batch is None:
-                raise self._corrupt(
-                    f"{self._location} ends at row {next_row};"
-                    f" its footer promises {run[-1].end_row}"
-                )
-            first_row, next_row = next_row, next_row + batch.num_rows
-            skipped = min(max(from_row - first_row, 0), batch.num_rows)
-            if skipped < batch.num_rows:
-                rows = batch.to_struct_array().slice(skipped)
-                is_last = is_last_run and next_row == run[-1].end_row
-                yield Chunk(first_row + skipped, rows, is_last)
 
     def close(self) -> None:
         self._source.close()
@@ -187,18 +161,6 @@ class ParquetRows:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _stream_bytes(num_columns: int) -> int:
-    """Return how much of each column to read at a time: all of them together make a window."""
-    return max(MIN_STREAM_BYTES, WINDOW_BYTES // max(num_columns, 1))
-
-
-def _chunk_rows(run: Sequence[RowGroup], leaves: Sequence[int]) -> int:
-    """Return how many rows make a chunk of about `CHUNK_BYTES`."""
-    size = sum(group.decoded_bytes(leaves) for group in run)
-    rows = sum(group.num_rows for group in run)
-    return max(1, min(MAX_CHUNK_ROWS, rows * CHUNK_BYTES // max(size, 1)))
 
 
 def _field_id(field: ArrowField) -> int | None:

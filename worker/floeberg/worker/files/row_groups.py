@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from floeberg.worker.files.ranges import Range
-from floeberg.worker.files.rows import LeafStatistics
+from floeberg.worker.files.rows import CHUNK_BYTES, MAX_CHUNK_ROWS, LeafStatistics
 from floeberg.worker.files.thrift import Fields, Wanted, read_struct
 
 WINDOW_BYTES = 32 << 20
@@ -162,6 +162,31 @@ def consecutive_runs(groups: Sequence[RowGroup]) -> list[list[RowGroup]]:
         else:
             runs.append([group])
     return runs
+
+
+def skippable_units(groups: Sequence[RowGroup], leaves: Sequence[int]) -> list[list[RowGroup]]:
+    """Return the groups as the units that are worth skipping: a row group, or small neighbours that
+    make a chunk together, each of which would cost more to begin than to decode.
+    """
+    units: list[list[RowGroup]] = []
+    room_bytes = room_rows = 0
+    for group in groups:
+        size = group.decoded_bytes(leaves)
+        room_bytes -= size
+        room_rows -= group.num_rows
+        is_neighbour = bool(units) and units[-1][-1].index + 1 == group.index
+        if not is_neighbour or min(room_bytes, room_rows) < 0:
+            units.append([])
+            room_bytes, room_rows = CHUNK_BYTES - size, MAX_CHUNK_ROWS - group.num_rows
+        units[-1].append(group)
+    return units
+
+
+def chunk_rows(groups: Sequence[RowGroup], leaves: Sequence[int]) -> int:
+    """Return how many of the groups' rows make a chunk of about `CHUNK_BYTES`."""
+    size = sum(group.decoded_bytes(leaves) for group in groups)
+    rows = sum(group.num_rows for group in groups)
+    return max(1, min(MAX_CHUNK_ROWS, rows * CHUNK_BYTES // max(size, 1)))
 
 
 def fetch_windows(groups: Sequence[RowGroup], leaves: Sequence[int]) -> list[list[Range]]:

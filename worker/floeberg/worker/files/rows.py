@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, TypeAlias
 
@@ -14,17 +14,49 @@ CHUNK_BYTES = 4 << 20
 MAX_CHUNK_ROWS = 1 << 16
 
 
+LaterRows: TypeAlias = Callable[[], Iterator[StructRows]]
+"""Decodes the later columns of a chunk: gives the chunk's rows in order, in one part or more."""
+
+
+def _no_later_rows() -> Iterator[StructRows]:
+    raise AssertionError("no columns were left for later")
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Consecutive rows of a file, as one struct array of the decoded columns.
 
     `first_row` is the position of the first one in the file, whatever was skipped before. `is_last`
-    says that the share that was asked for has no chunk after this one.
+    says that the share that was asked for has no chunk after this one. `later_rows` may be called
+    once, before the next chunk is asked for, where columns were left for later.
     """
 
     first_row: int
     rows: StructRows
     is_last: bool
+    later_rows: LaterRows = _no_later_rows
+
+
+@dataclass(slots=True)
+class Demand:
+    """How often later columns were asked for of late: `streak` stretches of rows on end.
+
+    Tells how much to fetch ahead. Belongs to the reader of several files, one after another: what
+    one file showed serves the next.
+    """
+
+    streak: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Leaves to decode only of the chunks whose `later_rows` are asked for."""
+
+    leaves: Set[int] = frozenset()
+    demand: Demand = field(default_factory=Demand)
+
+
+NOTHING_LATER = Later()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +97,9 @@ class RowGroupStatistics(Protocol):
     """One row group as its footer describes it, before anything is decoded."""
 
     @property
+    def first_row(self) -> int: ...
+
+    @property
     def num_rows(self) -> int: ...
 
     def leaf(self, index: int) -> LeafStatistics:
@@ -94,11 +129,17 @@ class StoredFile(Protocol):
         ...
 
     def chunks(
-        self, leaves: Set[int], share: Share = WHOLE_FILE, may_match: MayMatch | None = None
+        self,
+        leaves: Set[int],
+        share: Share = WHOLE_FILE,
+        may_match: MayMatch | None = None,
+        later: Later = NOTHING_LATER,
     ) -> Iterator[Chunk]:
         """Yield the share's rows in file order, with the columns of `decoded(leaves)`.
 
-        No leaves at all still gives chunks, of rows without columns.
+        No leaves at all still gives chunks, of rows without columns. A chunk's `later_rows` have
+        the columns of `decoded(later.leaves)`. What nobody asks for is not decoded, and not fetched
+        where a whole row group is not asked for.
         """
         ...
 

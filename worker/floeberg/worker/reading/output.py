@@ -67,8 +67,13 @@ class OutputColumns:
             self._array(field, stored[place] if place is not None else None, positions)
             for field, place in zip(self._fields, self._places, strict=True)
         ]
-        next_row = None if chunk.is_last else chunk.first_row + len(chunk.rows)
-        return KeptRows(record_batch(arrays, self._schema, len(rows)), positions, next_row)
+        return KeptRows(record_batch(arrays, self._schema, len(rows)), positions, _next_row(chunk))
+
+    def keep_none(self, chunk: Chunk) -> KeptRows:
+        """Return what `keep` does when none of the rows is kept; the columns need not be there."""
+        arrays = [pa.nulls(0, field.type) for field in self._schema]
+        batch = record_batch(arrays, self._schema, 0)
+        return KeptRows(batch, np.empty(0, dtype=np.int64), _next_row(chunk))
 
     def _array(
         self, field: NestedField, stored: ArrowArray | None, positions: npt.NDArray[np.int64]
@@ -77,6 +82,11 @@ class OutputColumns:
             return self._metadata_columns.array(field, positions, stored)
         assert stored is not None, "every other column is projected"
         return stored
+
+
+def _next_row(chunk: Chunk) -> int | None:
+    """Return the file's row after `chunk`, None when the task has no more."""
+    return None if chunk.is_last else chunk.first_row + len(chunk.rows)
 
 
 def record_batch(arrays: Sequence[ArrowArray], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:

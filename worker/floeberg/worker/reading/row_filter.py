@@ -15,7 +15,8 @@ from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import NestedField
 from floeberg.worker.arrow import ArrowArray
 from floeberg.worker.deletes.loading import TaskDeletes
-from floeberg.worker.deletes.positions import keep_mask
+from floeberg.worker.deletes.positions import are_all_deleted, keep_mask
+from floeberg.worker.files.rows import RowGroupStatistics
 from floeberg.worker.projection.flat import FlatField
 from floeberg.worker.reading.predicates import Test, compile_filter, is_true
 
@@ -42,6 +43,10 @@ class RowFilter:
     def columns(self) -> list[NestedField]:
         """What to project for `keep`, in this order."""
         return [flat.column for flat in self.fields]
+
+    def may_keep(self, group: RowGroupStatistics) -> bool:
+        """Say whether a row group may hold a kept row: one whose every position is deleted can't."""
+        return not are_all_deleted(group.first_row, group.num_rows, self.deletes.positions)
 
     def keep(self, first_row: int, num_rows: int, columns: Sequence[ArrowArray]) -> Mask | None:
         """Return which of the rows are kept, None when all are. `columns` are those of `columns`,

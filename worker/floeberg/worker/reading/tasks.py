@@ -18,14 +18,14 @@ from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.worker.deletes.loading import DeleteLoader
 from floeberg.worker.files.opening import open_rows
-from floeberg.worker.files.rows import MayMatch, Share, StoredFile
+from floeberg.worker.files.rows import Demand, Later, MayMatch, Share, StoredFile
 from floeberg.worker.files.stored import has_field_ids
 from floeberg.worker.projection.assembly import Assembler
 from floeberg.worker.projection.partition_values import identity_values
-from floeberg.worker.projection.reading import bind
 from floeberg.worker.projection.resolution import Resolver
 from floeberg.worker.reading.metadata_columns import MetadataColumns
 from floeberg.worker.reading.output import KeptRows, OutputColumns
+from floeberg.worker.reading.phases import Phases
 from floeberg.worker.reading.pruning import row_group_test
 from floeberg.worker.reading.row_filter import RowFilter
 
@@ -54,6 +54,7 @@ class TaskReader:
         self._loader = loader
         self._verify_crc = verify_crc
         self._prune = prune
+        self._demand = Demand()
         self.arrow_schema = arrow_schema(projection)
 
     def read(self, task: FileScanTask, from_row: int = 0) -> Iterator[KeptRows]:
@@ -78,24 +79,35 @@ class TaskReader:
             self.arrow_schema,
             MetadataColumns(file, self._metadata.format_version),
         )
-        groups = [row_filter.columns, output.stored_fields]
-        leaves, [filter_sources, output_sources] = bind(groups, resolver, rows)
+        phases = Phases.of(row_filter.columns, output.stored_fields, resolver, rows)
         assembler = Assembler(file.location, resolver.corrupt)
-        share = share_of(task, from_row)
-        for chunk in rows.chunks(
-            leaves, share, self._row_group_test(task, rows, row_filter, resolver)
-        ):
-            columns = assembler.project(filter_sources, chunk.rows)
+        chunks = rows.chunks(
+            phases.first,
+            share_of(task, from_row),
+            self._row_group_test(task, rows, row_filter, resolver),
+            Later(phases.later, self._demand),
+        )
+        for chunk in chunks:
+            columns = assembler.project(phases.filter_sources, chunk.rows)
             keep = row_filter.keep(chunk.first_row, len(chunk.rows), columns)
-            yield output.keep(chunk, keep, assembler, output_sources)
+            if keep is not None and not keep.any():
+                yield output.keep_none(chunk)
+                continue
+            for part in phases.output_chunks(chunk):
+                start = part.first_row - chunk.first_row
+                kept = None if keep is None else keep[start : start + len(part.rows)]
+                yield output.keep(part, kept, assembler, phases.output_sources)
 
     def _row_group_test(
         self, task: FileScanTask, rows: StoredFile, row_filter: RowFilter, resolver: Resolver
-    ) -> MayMatch | None:
+    ) -> MayMatch:
         if not self._prune or task.residual == TRUE:
-            return None
+            return row_filter.may_keep
         sources = resolver.resolve(row_filter.columns, rows.columns)
-        return row_group_test(task.residual, self._schema, row_filter.fields, sources, rows.columns)
+        may_match = row_group_test(
+            task.residual, self._schema, row_filter.fields, sources, rows.columns
+        )
+        return lambda group: row_filter.may_keep(group) and may_match(group)
 
     def _warn_of_unknown_columns(self, file: DataFile, rows: StoredFile) -> None:
         if self._mapping is None and not has_field_ids(rows.columns):
