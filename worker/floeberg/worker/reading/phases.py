@@ -38,9 +38,11 @@ class Phases:
         output_fields: Sequence[NestedField],
         resolver: Resolver,
         rows: StoredFile,
+        *,
+        at_once: bool,
     ) -> Phases:
-        """Share the work out. All is decoded first when no field says which rows are kept, or none
-        is needed beside those that do.
+        """Share the work out; nothing is left for later when it is to be done `at_once`, when no
+        field says which rows are kept, or when the answer needs no column beside those that do.
 
         A column of the answer is decoded once, unless the filter needs only parts of it: then the
         answer's parts are decoded again, with the other columns.
@@ -48,7 +50,7 @@ class Phases:
         first = needed_leaves(resolver.resolve(filter_fields, rows.columns), rows.columns)
         output = needed_leaves(resolver.resolve(output_fields, rows.columns), rows.columns)
         later: set[int] = set()
-        if filter_fields:
+        if filter_fields and not at_once:
             known = _leaves(rows.decoded(first))
             for column in rows.columns:
                 wanted = output & set(column.leaves)

@@ -79,7 +79,9 @@ class TaskReader:
             self.arrow_schema,
             MetadataColumns(file, self._metadata.format_version),
         )
-        phases = Phases.of(row_filter.columns, output.stored_fields, resolver, rows)
+        phases = Phases.of(
+            row_filter.columns, output.stored_fields, resolver, rows, at_once=not self._prune
+        )
         assembler = Assembler(file.location, resolver.corrupt)
         chunks = rows.chunks(
             phases.first,
@@ -100,8 +102,10 @@ class TaskReader:
 
     def _row_group_test(
         self, task: FileScanTask, rows: StoredFile, row_filter: RowFilter, resolver: Resolver
-    ) -> MayMatch:
-        if not self._prune or task.residual == TRUE:
+    ) -> MayMatch | None:
+        if not self._prune:
+            return None
+        if task.residual == TRUE:
             return row_filter.may_keep
         sources = resolver.resolve(row_filter.columns, rows.columns)
         may_match = row_group_test(
