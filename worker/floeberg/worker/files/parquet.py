@@ -15,7 +15,7 @@ from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
 from floeberg.protocol.name_mapping import NameMapping
 from floeberg.worker.arrow import ArrowField
 from floeberg.worker.files.decoding import decoding
-from floeberg.worker.files.later_columns import LaterColumns
+from floeberg.worker.files.later_units import LaterUnits
 from floeberg.worker.files.parquet_columns import ParquetColumns, ParquetFooter
 from floeberg.worker.files.ranges import RangeFile
 from floeberg.worker.files.row_groups import (
@@ -124,18 +124,22 @@ class ParquetRows:
         both = sorted(leaves | later.leaves)
         units = skippable_units(groups, both)
         columns = ParquetColumns(self._footer, self._source, groups, leaves)
-        beside = ParquetColumns(self._footer, self._source.beside(), groups, later.leaves)
-        later_columns = LaterColumns(beside, units, later.demand)
-        together = sum(len(unit) for unit in units[: later_columns.fetched_units])
-        columns.expect(groups, together, later.leaves)
-        for index, unit in enumerate(units):
-            batch_rows = chunk_rows(unit, both)
-            later_unit = later_columns.of_unit(index, batch_rows)
-            for first_row, rows in columns.batches(unit, batch_rows, from_row):
-                end_row = first_row + len(rows)
-                later_rows = partial(later_unit.rows, first_row, end_row)
-                yield Chunk(first_row, rows, end_row == groups[-1].end_row, later_rows)
-            later_columns.end_unit(later_unit)
+        with self._source.beside() as source:
+            later_columns = ParquetColumns(self._footer, source, groups, later.leaves)
+            later_units = LaterUnits(later_columns, units, later.demand)
+            columns.expect(groups)
+            for index, unit in enumerate(units):
+                batch_rows = chunk_rows(unit, both)
+                later_unit = later_units.begin(index, batch_rows)
+                for first_row, rows in columns.batches(unit, batch_rows, from_row):
+                    end_row = first_row + len(rows)
+                    yield Chunk(
+                        first_row,
+                        rows,
+                        end_row == groups[-1].end_row,
+                        partial(later_unit.rows, first_row, end_row),
+                    )
+                later_units.end(index, later_unit)
 
     def _wanted_groups(self, share: Share, may_match: MayMatch | None) -> list[RowGroup]:
         with decoding(self._location, self._corrupt):

@@ -65,20 +65,10 @@ class ParquetColumns:
         )
         return file.reader
 
-    def expect(
-        self, groups: Sequence[RowGroup], together: int = 0, others: Set[int] = frozenset()
-    ) -> None:
-        """Say that these row groups will be read, in order; of the first `together` ones the leaves
-        `others` as well.
-        """
-        all_leaves = sorted({*self.leaves, *others})
+    def expect(self, groups: Sequence[RowGroup]) -> None:
+        """Say which row groups will be read, in order, in place of what was said before."""
         with decoding(self._footer.location, self._footer.corrupt):
-            self._source.expect(
-                [
-                    *fetch_windows(groups[:together], all_leaves),
-                    *fetch_windows(groups[together:], self.leaves),
-                ]
-            )
+            self._source.expect(fetch_windows(groups, self.leaves))
 
     def batches(
         self, run: Sequence[RowGroup], batch_rows: int, from_row: int = 0

@@ -42,7 +42,6 @@ class RangeFile(io.RawIOBase):
         self._windows: list[list[Range]] = []
         self._tail: list[_Piece] = []
         self._kept: list[list[_Piece]] = []
-        self._beside: RangeFile | None = None
 
     def fetch_tail(self) -> None:
         """Fetch the end of the file, to keep as long as the file is open."""
@@ -54,11 +53,11 @@ class RangeFile(io.RawIOBase):
         self._windows = [coalesce(window) for window in windows]
 
     def beside(self) -> RangeFile:
-        """Return another file over the same object, at its start: it has what this one keeps, and
-        fetches windows of its own without taking the place of this one's.
+        """Return another file over the same object, which expects and fetches windows of its own;
+        the caller closes it.
         """
         other = RangeFile(self._storage, self._location, self._size, self._read_ahead)
-        other._beside = self
+        other._tail = self._tail
         return other
 
     def for_arrow(self) -> pa.NativeFile:
@@ -110,8 +109,7 @@ class RangeFile(io.RawIOBase):
         return pa.py_buffer(data)
 
     def _pieces(self) -> list[_Piece]:
-        beside = self._beside._pieces() if self._beside is not None else []
-        return [*self._tail, *(piece for window in self._kept for piece in window), *beside]
+        return [*self._tail, *(piece for window in self._kept for piece in window)]
 
     def _fetch_window_of(self, start: int, length: int) -> None:
         for i, window in enumerate(self._windows):

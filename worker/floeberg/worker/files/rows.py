@@ -39,10 +39,11 @@ class Chunk:
 
 @dataclass(slots=True)
 class Demand:
-    """How often later columns were asked for of late: `streak` stretches of rows on end.
+    """How often later columns were asked for of late: for `streak` stretches of rows on end, up to
+    the last one.
 
-    Tells how much to fetch ahead. Belongs to the reader of several files, one after another: what
-    one file showed serves the next.
+    It tells how much to fetch ahead. Belongs to the reader of several files, one after another:
+    what one file showed serves the next.
     """
 
     streak: int = 0
