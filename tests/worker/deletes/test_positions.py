@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floeberg.worker.deletes.positions import keep_mask, split_by_location, union
+from floeberg.worker.deletes.positions import are_all_deleted, keep_mask, split_by_location, union
 
 positions = st.lists(st.integers(0, 40))
 
@@ -21,6 +21,9 @@ def test_keeps_exactly_the_positions_not_deleted(
     rows = range(first_row, first_row + num_rows)
     kept = list(rows) if mask is None else [r for r, k in zip(rows, mask, strict=True) if k]
     assert kept == [r for r in rows if r not in deleted]
+    assert are_all_deleted(first_row, num_rows, union([np.array(deleted, dtype=np.int64)])) == (
+        not kept
+    )
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 9))))

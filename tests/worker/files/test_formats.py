@@ -20,7 +20,7 @@ from floeberg.protocol.files import Content, DataFile, DeleteFile, FileFormat
 from floeberg.protocol.name_mapping import NameMapping
 from floeberg.worker.files.avro_types import read_schema
 from floeberg.worker.files.opening import open_rows
-from floeberg.worker.files.rows import Share, StoredFile
+from floeberg.worker.files.rows import Later, Share, StoredFile
 from floeberg.worker.files.stored import walk
 from tests.support.avro_container import container
 
@@ -145,6 +145,40 @@ def test_shares_that_tile_a_file_hold_each_row_once(tmp_path: Path, format_: Fil
 def test_reads_every_codec_of_avro(tmp_path: Path, codec: str) -> None:
     with opened(tmp_path, FileFormat.AVRO, as_avro(codec)) as file:
         assert rows_of(file, (0,), Share()) == [(i, (i,)) for i in range(ROWS)]
+
+
+@formats
+@pytest.mark.parametrize(
+    ("first", "later"), [((), (0,)), ((0,), (1, 2)), ((2,), (0,)), ((1,), (1,))]
+)
+@pytest.mark.parametrize("from_row", [0, 129, 777, ROWS])
+@pytest.mark.parametrize("every", [1, 2, 5])
+def test_rows_that_are_left_for_later_fit_the_others(
+    tmp_path: Path,
+    format_: FileFormat,
+    first: tuple[int, ...],
+    later: tuple[int, ...],
+    from_row: int,
+    every: int,
+) -> None:
+    rows = [tuple(row.values()) for row in TABLE.to_pylist()]
+    seen = 0
+
+    with opened(tmp_path, format_) as file:
+        chunks = file.chunks(set(first), Share(from_row=from_row), None, Later(set(later)))
+        for number, chunk in enumerate(chunks):
+            seen += len(chunk.rows)
+            if number % every:
+                continue
+            parts = list(chunk.later_rows())
+            found = [tuple(row.values()) for part in parts for row in part.to_pylist()]
+            here = rows[chunk.first_row : chunk.first_row + len(chunk.rows)]
+            assert found == [tuple(row[leaf] for leaf in later) for row in here]
+            assert [tuple(row.values()) for row in chunk.rows.to_pylist()] == [
+                tuple(row[leaf] for leaf in first) for row in here
+            ]
+
+    assert seen == ROWS - from_row
 
 
 @formats

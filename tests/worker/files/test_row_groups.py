@@ -14,10 +14,13 @@ import pytest
 from floeberg.worker.files.row_groups import (
     WINDOW_BYTES,
     RowGroup,
+    chunk_rows,
     consecutive_runs,
     fetch_windows,
     read_row_groups,
+    skippable_units,
 )
+from floeberg.worker.files.rows import CHUNK_BYTES, MAX_CHUNK_ROWS
 from floeberg.worker.files.thrift import read_struct
 
 TABLE = pa.table(
@@ -132,6 +135,25 @@ def test_runs_are_of_neighbours() -> None:
     runs = consecutive_runs(groups)
 
     assert [[g.index for g in run] for run in runs] == [[0, 1], [3, 4], [6]]
+
+
+def test_units_are_row_groups_or_small_neighbours() -> None:
+    half = CHUNK_BYTES // 2
+    sizes = [half, half, 1, 3 * half, 1, 1, 1]
+    groups = [group(i, i * 10, size) for i, size in enumerate(sizes)]
+    del groups[5]
+
+    units = skippable_units(groups, [0])
+
+    assert [[g.index for g in unit] for unit in units] == [[0, 1], [2], [3], [4], [6]]
+    many = [group(i, i * 10, 0) for i in range(MAX_CHUNK_ROWS // 10 + 1)]
+    assert [len(unit) for unit in skippable_units(many, [0])] == [MAX_CHUNK_ROWS // 10, 1]
+
+
+def test_a_chunk_has_so_many_bytes_or_rows() -> None:
+    assert chunk_rows([group(0, 0, CHUNK_BYTES), group(1, 10, CHUNK_BYTES)], [0]) == 10
+    assert chunk_rows([group(0, 0, 0)], [0]) == MAX_CHUNK_ROWS
+    assert chunk_rows([group(0, 0, CHUNK_BYTES * 100)], [0]) == 1
 
 
 def test_windows_hold_whole_row_groups_and_leave_the_largest_out() -> None:

@@ -45,7 +45,7 @@ class RowFilter:
         return [flat.column for flat in self.fields]
 
     def may_keep(self, group: RowGroupStatistics) -> bool:
-        """Say whether a row group may hold a kept row: one whose every position is deleted can't."""
+        """Say whether a row group may hold a kept row: not if every position is deleted."""
         return not are_all_deleted(group.first_row, group.num_rows, self.deletes.positions)
 
     def keep(self, first_row: int, num_rows: int, columns: Sequence[ArrowArray]) -> Mask | None:

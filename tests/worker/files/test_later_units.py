@@ -1,0 +1,159 @@
+"""Columns that are left for later come as the others do; what nobody asks for is not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from floeberg.protocol.files import DataFile, FileFormat
+from floeberg.protocol.storage import Storage
+from floeberg.worker.files.later_units import LaterUnit
+from floeberg.worker.files.opening import open_rows
+from floeberg.worker.files.ranges import TAIL_BYTES
+from floeberg.worker.files.rows import Demand, Later, Share
+from tests.support.reads import CountingStorage
+
+GROUPS = 12
+ROWS_A_GROUP = 40_000  # two are more than a chunk may have
+FIRST, LATER = 0, 1
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two columns of noise: 320 kB each a row group, so that far fewer than all are in the tail."""
+    path = tmp_path_factory.mktemp("later") / "f.parquet"
+    noise = np.random.default_rng(3).integers(0, 2**60, (2, GROUPS * ROWS_A_GROUP))
+    table = pa.table({"first": noise[0], "later": noise[1]})
+    pq.write_table(table, path, row_group_size=ROWS_A_GROUP, use_dictionary=False)
+    return path
+
+
+class RangeStorage(CountingStorage):
+    """Keeps the ranges of every request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[tuple[int, int]]] = []
+
+    def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        self.asked.append(list(ranges))
+        return super().read_ranges(location, ranges)
+
+
+def read_later(
+    path: Path,
+    wanted: set[int],
+    storage: Storage | None = None,
+    demand: Demand | None = None,
+) -> list[int]:
+    """Return the later column of the row groups `wanted`, and check that it is in step."""
+    file = DataFile(str(path), FileFormat.PARQUET, GROUPS * ROWS_A_GROUP, path.stat().st_size, 0)
+    found: list[int] = []
+    with open_rows(storage or RangeStorage(), file) as rows:
+        later = Later({LATER}, demand or Demand())
+        for chunk in rows.chunks({FIRST}, Share(), None, later):
+            if chunk.first_row // ROWS_A_GROUP in wanted:
+                parts = list(chunk.later_rows())
+                assert sum(map(len, parts)) == len(chunk.rows)
+                found += [value for part in parts for value in part.field(0).to_pylist()]
+    return found
+
+
+def places(path: Path, column: int) -> list[tuple[int, int]]:
+    """Return where the column's chunks begin and end, those before what is fetched as the tail."""
+    footer = pq.ParquetFile(path).metadata
+    chunks = [footer.row_group(i).column(column) for i in range(GROUPS)]
+    spans = [(c.data_page_offset, c.data_page_offset + c.total_compressed_size) for c in chunks]
+    return [span for span in spans if span[1] <= path.stat().st_size - TAIL_BYTES]
+
+
+def fetched(asked: Sequence[Sequence[tuple[int, int]]], spans: list[tuple[int, int]]) -> set[int]:
+    """Return which of `spans` any range that was asked for reaches into by more than a gap."""
+    ranges = [r for request in asked for r in request]
+    return {
+        i
+        for i, (start, stop) in enumerate(spans)
+        if any(min(stop, s + n) - max(start, s) > 64 << 10 for s, n in ranges)
+    }
+
+
+@pytest.mark.parametrize("wanted", [set(), {0}, {3, 4, 7}, {11}, set(range(GROUPS))])
+def test_only_what_is_asked_for_is_fetched(path: Path, wanted: set[int]) -> None:
+    storage = RangeStorage()
+    values = pq.read_table(path)["later"].to_pylist()
+    spans = places(path, LATER)
+
+    found = read_later(path, wanted, storage)
+
+    of_groups = (values[g * ROWS_A_GROUP : (g + 1) * ROWS_A_GROUP] for g in sorted(wanted))
+    assert found == [value for part in of_groups for value in part]
+    # the gap that is not worth a request is smaller than a column chunk
+    assert fetched(storage.asked, spans) == wanted & set(range(len(spans)))
+    assert fetched(storage.asked, places(path, FIRST)) == set(range(len(spans)))
+
+
+def test_where_all_is_asked_for_requests_grow(path: Path) -> None:
+    storage, demand = RangeStorage(), Demand()
+
+    read_later(path, set(range(GROUPS)), storage, demand)
+
+    # the tail; the first column; the later one of 1, 1, 2, 4 and 4 row groups, but for the tail
+    assert len(storage.asked) == 7
+    assert demand.streak == GROUPS
+
+
+def test_what_one_file_shows_serves_the_next(path: Path) -> None:
+    storage, demand = RangeStorage(), Demand(streak=GROUPS)
+
+    read_later(path, set(range(GROUPS)), storage, demand)
+
+    assert len(storage.asked) == 3
+
+
+def test_a_unit_that_nobody_asks_for_ends_what_is_fetched_ahead(path: Path) -> None:
+    storage, demand = RangeStorage(), Demand(streak=GROUPS)
+
+    read_later(path, {4}, storage, demand)
+
+    assert fetched(storage.asked, places(path, LATER)) == {4}
+    assert demand.streak == 0
+
+
+lengths = st.lists(st.integers(1, 5), min_size=1, max_size=8)
+
+
+@given(lengths, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), max_size=8))
+def test_rows_are_found_however_they_are_cut(
+    batches: list[int], steps: list[tuple[int, int]]
+) -> None:
+    """Arrow ends a batch early where an array would grow too large; two readers need not agree."""
+    num_rows, first_row = sum(batches), 100
+    taken = 0
+
+    def decode() -> Iterator[tuple[int, Any]]:
+        nonlocal taken
+        for length in batches:
+            rows = range(first_row + taken, first_row + taken + length)
+            taken += length
+            yield rows.start, pa.array([{"row": i} for i in rows])
+
+    unit = LaterUnit(decode)
+    start = first_row
+    for skip, length in steps:
+        start += skip
+        stop = min(start + length, first_row + num_rows)
+        if start >= stop:
+            break
+        found = [row["row"] for part in unit.rows(start, stop) for row in part.to_pylist()]
+        assert found == list(range(start, stop))
+        assert taken < stop - first_row + max(batches)
+        start = stop
+    assert unit.was_asked_for == (taken > 0)
