@@ -20,8 +20,9 @@ class ReadOptions:
 
     `batch_size` bounds a batch by rows and `batch_bytes` by size. `limit` bounds the rows of all
     tasks together, from where reading starts: a stream that is resumed counts anew. `verify_crc`
-    checks the checksums of deletion vectors and Parquet pages. Without `prune`, row groups are read
-    whatever their statistics say.
+    checks the checksums of deletion vectors and Parquet pages. Without `prune`, nothing of a
+    task is skipped: neither row groups by their statistics or deletes, nor columns of rows that the
+    filter drops.
     """
 
     batch_size: int | None = None

@@ -301,3 +301,15 @@ def test_row_groups_that_are_deleted_by_position_are_not_fetched(tmp_path: Path)
     assert found.num_rows == (GROUPS - 5) * ROWS_A_GROUP + 1
     saved = unpruned.bytes_read[file.location] - storage.bytes_read[file.location]
     assert saved > 3.5 / GROUPS * unpruned.bytes_read[file.location]
+
+
+def test_files_that_keep_rows_teach_to_fetch_ahead_in_the_next(tmp_path: Path) -> None:
+    table = TableWriter.create(tmp_path / "t", NOISE)
+    for _ in range(2):
+        table.append(noise_rows(), layout=layout(ROWS_A_GROUP))
+    storage, plan = CountingStorage(), plan_of(table, [">=", "id", 0])
+
+    read(plan, storage)
+
+    first, second = (storage.requests[task.data_file.location] for task in plan.tasks)
+    assert second < first
