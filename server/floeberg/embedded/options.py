@@ -13,9 +13,9 @@ class ScanOptions:
 
     `batch_size` is the most rows in a batch; None slices by bytes alone (about 2 MiB each). `limit`
     stops after so many rows in plan order. `verify_crc` checks the checksums of deletion vectors
-    and of Parquet pages that have one. `prune` lets the filter skip row groups by their statistics, and the other columns of rows that it
-    drops.
-    `split_size` is the bytes of a task: None is the scan's own choice, 0 one task a file.
+    and of Parquet pages that have one. `prune` lets the filter skip row groups by their statistics,
+    and the other columns of rows that it drops. `split_size` is the bytes of a task: None is the
+    scan's own choice, 0 one task a file.
     `num_workers` is how many threads read, in all; rows come in plan order at any number.
     `files_at_once` is how many tasks may be open at a time (None: as many as there are threads).
     `overlap_io` lets a single reading thread work ahead of the caller by one bounded window.
