@@ -13,6 +13,8 @@ from floeberg.server.catalogs.catalog import Catalog, LoadedTable
 
 logger = logging.getLogger(__name__)
 
+_SUGGESTED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
@@ -111,17 +113,16 @@ class Catalogs:
         """Return the error for a table that is nowhere, with the nearest names in the catalog that
         was named and in those that are cheap to ask, in full."""
         several = len(self._by_name) > 1
-        written: dict[str, list[str]] = {}
-        for catalog, (*namespace, table) in self._neighbours(parts):
-            identifier = (*namespace, table)
+        meant: dict[tuple[str, ...], list[str]] = {}
+        for catalog, identifier in self._neighbours(parts):
             full = TableName((catalog, *identifier) if several else identifier).written()
-            shorter = [table] if len(parts) == 1 else []
-            for name in (".".join(identifier), ".".join((catalog, *identifier)), *shorter):
-                written.setdefault(name, []).append(full)
-        near = nearest(".".join(parts), written)
-        names = list(dict.fromkeys(full for name in near for full in written[name]))
+            # as it may be named: with its catalog, without, or (wrongly) without its namespace
+            for name in dict.fromkeys([(catalog, *identifier), identifier, identifier[-1:]]):
+                meant.setdefault(name, []).append(full)
+        # then those of other catalogs and namespaces
+        near = list(dict.fromkeys(_alike(parts, meant) + _alike(parts[1:], meant)))
         default_first = sorted(self.names, key=lambda name: name != self._default.name)
-        return UnknownTable(".".join(parts), names[:3], default_first if several else ())
+        return UnknownTable(".".join(parts), near[:_SUGGESTED], default_first if several else ())
 
     def _neighbours(self, parts: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield (catalog, identifier) of tables among which `parts` may be misspelt. Raises only
@@ -140,3 +141,16 @@ class Catalogs:
             for table in found:
                 if table and all(table):
                     yield catalog.name, table
+
+
+def _alike(parts: tuple[str, ...], meant: Mapping[tuple[str, ...], Sequence[str]]) -> list[str]:
+    """Return what the names stand for that are like `parts`, part by part: whole names of one
+    namespace are all alike."""
+    dotted = {".".join(name): name for name in meant if len(name) == len(parts)}
+    near = (dotted[name] for name in nearest(".".join(parts), dotted, n=4 * _SUGGESTED))
+    alike = (
+        name
+        for name in near
+        if all(nearest(part, [other]) for part, other in zip(parts, name, strict=True))
+    )
+    return list(dict.fromkeys(full for name in alike for full in meant[name]))
