@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from floeberg.process.storage import open_storage
+from floeberg.process.storage import LoggedStorage, open_storage
 from floeberg.protocol.discovery import find_metadata, load_metadata, newest_metadata
 from floeberg.protocol.errors import CorruptMetadata, MissingFile, NotATable
 from floeberg.protocol.storage import Storage, StorageConfig
@@ -139,12 +139,45 @@ def test_a_metadata_file_is_taken_as_it_is(storage, tmp_path, name):
     assert find_metadata(storage, f"{tmp_path}/{name}") == f"{tmp_path}/{name}"
 
 
-@pytest.mark.parametrize("name", [".", "nope", "empty"])
-def test_what_is_no_table_is_an_error_with_advice(storage, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("/nope", "no table at /.*/nope: there is nothing of that name"),
+        ("/empty", "no table at /.*/empty: /.*/empty/metadata holds no metadata file"),
+        ("/data.parquet", "no table at /.*/data.parquet: it is a file, and none of metadata"),
+        (None, "a table's location is empty"),
+    ],
+)
+def test_what_is_no_table_is_an_error_with_advice(storage, tmp_path, name, told):
     (tmp_path / "empty" / "metadata").mkdir(parents=True)
+    (tmp_path / "data.parquet").write_bytes(b"PAR1" * 100)
 
-    with pytest.raises(NotATable, match=r"give a table's directory, or a \*\.metadata\.json file"):
-        find_metadata(storage, f"{tmp_path}/{name}")
+    with pytest.raises(
+        NotATable, match=rf"{told}; give a table's directory, or a \*\.metadata\.json file"
+    ):
+        find_metadata(storage, f"{tmp_path}{name}" if name else "")
+
+
+@pytest.mark.parametrize("level", ["", "/db"])
+def test_a_directory_of_tables_leads_to_one_of_them(storage, tmp_path, level):
+    (tmp_path / ".hidden" / "metadata").mkdir(parents=True)
+    (tmp_path / "db" / "orders" / "metadata").mkdir(parents=True)
+    put(tmp_path / "db" / "orders", "v1.metadata.json")
+
+    with pytest.raises(NotATable, match=rf"such as {tmp_path}/db/orders: give one of those"):
+        find_metadata(storage, f"{tmp_path}{level}/")
+
+
+def test_a_mistaken_directory_is_not_listed_far(storage, tmp_path, caplog):
+    for number in range(60):
+        (tmp_path / f"d{number:02}" / "x").mkdir(parents=True)
+    (tmp_path / "z" / "metadata").mkdir(parents=True)
+    put(tmp_path / "z", "v1.metadata.json")
+    caplog.set_level("DEBUG", "floeberg.process.storage")
+
+    with pytest.raises(NotATable, match="holds no metadata file"):
+        find_metadata(LoggedStorage(storage), str(tmp_path))
+    assert len(caplog.records) < 40
 
 
 @pytest.mark.parametrize("name", ["v1.metadata.json", "v1.gz.metadata.json"])

@@ -8,10 +8,12 @@ missing or stale, it is the file with the highest version in its name. Spec: "Fi
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 
-from floeberg.protocol.errors import MissingFile, NotATable
+from floeberg.protocol.errors import FloebergError, MissingFile, NotATable
 from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.metadata_forms import GZIP_MAGIC
 from floeberg.protocol.storage import Storage
 
 _METADATA_DIRECTORY = "metadata"
@@ -20,6 +22,11 @@ _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _METADATA_NAME = re.compile(r"(?P<stem>.+?)(\.gz)?\.metadata\.json(\.gz)?")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _VERSION = re.compile(r"v?([0-9]{1,18})(-.*)?")
+_ADVICE = "give a table's directory, or a *.metadata.json file"
+_HEAD_BYTES = 64
+# how far a mistaken directory is looked into for tables: a warehouse has at most one namespace
+_WAREHOUSE_DEPTH = 2
+_LISTED_DIRECTORIES = 20
 
 
 def find_metadata(storage: Storage, location: str) -> str:
@@ -28,9 +35,11 @@ def find_metadata(storage: Storage, location: str) -> str:
     `location` is the metadata file itself, a table's directory, or the `metadata` directory in
     it. The hint counts when the file that it means is there; else the highest version does,
     compared as a number, and the last name in order among equals. Raises `NotATable` when there
-    is none, and `MissingFile` when the hint means a higher version than there is: that file is
-    lost, and an older one would be a shorter answer.
+    is none, which says what is there instead, and `MissingFile` when the hint means a higher
+    version than there is: that file is lost, and an older one would be a shorter answer.
     """
+    if not location:
+        raise NotATable(f"a table's location is empty; {_ADVICE}")
     if _METADATA_NAME.fullmatch(_name(location)):
         return location
     directory = location.rstrip("/") or location
@@ -39,12 +48,15 @@ def find_metadata(storage: Storage, location: str) -> str:
     metadata_directory = f"{directory}/{_METADATA_DIRECTORY}"
     if found := _current(storage, metadata_directory):
         return found
-    if not storage.is_directory(directory) and _exists(storage, location):
-        return location
-    raise NotATable(
-        f"no table at {location}: {metadata_directory} holds no metadata file; give a table's"
-        " directory, or a *.metadata.json file"
-    )
+    if storage.is_directory(directory):
+        raise NotATable(f"no table at {location}: {_what_a_directory_is(storage, directory)}")
+    if not _exists(storage, location):
+        raise NotATable(f"no table at {location}: there is nothing of that name; {_ADVICE}")
+    # a file by another name may be metadata, but it isn't read whole to find out
+    head = storage.read_ranges(location, [(0, _HEAD_BYTES)])[0].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if head and not head.startswith((b"{", GZIP_MAGIC)):
+        raise NotATable(f"no table at {location}: it is a file, and none of metadata; {_ADVICE}")
+    return location
 
 
 def load_metadata(storage: Storage, metadata_location: str) -> TableMetadata:
@@ -54,6 +66,27 @@ def load_metadata(storage: Storage, metadata_location: str) -> TableMetadata:
     except MissingFile as exc:
         raise MissingFile(metadata_location, "metadata file") from exc
     return TableMetadata.parse(raw, metadata_location)
+
+
+def _what_a_directory_is(storage: Storage, directory: str) -> str:
+    """Return why a directory is no table, for a message, and the way to a table below it."""
+    pending = deque([(directory, 0)])
+    for _ in range(_LISTED_DIRECTORIES):
+        if not pending:
+            break
+        parent, depth = pending.popleft()
+        try:
+            entries = storage.list(parent)
+        except FloebergError:
+            continue  # it may be closed to us, which is not what the caller asked about
+        if depth and _METADATA_DIRECTORY in entries:
+            return (
+                f"it is a directory with tables in it, such as {parent}: give one of those, or"
+                " serve them all with `floeberg up --warehouse`"
+            )
+        if depth < _WAREHOUSE_DEPTH:
+            pending += [(f"{parent}/{e}", depth + 1) for e in entries if e[0] not in "._"]
+    return f"{directory}/{_METADATA_DIRECTORY} holds no metadata file; {_ADVICE}"
 
 
 def _name(location: str) -> str:

@@ -105,10 +105,9 @@ class TableMetadata(Document):
         """
         document = read_json(raw, where)
         check_version(document, where)
+        form = current_form(document, where)
         try:
-            metadata = cls.model_validate(
-                current_form(document, where), by_alias=True, by_name=False
-            )
+            metadata = cls.model_validate(form, by_alias=True, by_name=False)
         except ValidationError as exc:
             raise CorruptMetadata(f"{where}: {_explain(exc)}") from exc
         except CorruptMetadata as exc:

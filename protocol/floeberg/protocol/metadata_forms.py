@@ -20,7 +20,7 @@ JsonObject: TypeAlias = dict[str, Json]
 
 SUPPORTED_VERSIONS = (1, 2, 3)
 NO_SNAPSHOT = -1
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 _SURROGATES = (r"\ud", r"\uD")  # as JSON escapes them
 
 
@@ -29,7 +29,7 @@ def read_json(raw: bytes | str, where: str) -> JsonObject:
 
     Raises `CorruptMetadata`, naming `where`, for damaged or truncated bytes.
     """
-    if isinstance(raw, bytes) and raw.startswith(_GZIP_MAGIC):
+    if isinstance(raw, bytes) and raw.startswith(GZIP_MAGIC):
         try:
             raw = gzip.decompress(raw)
         except (OSError, EOFError, zlib.error) as exc:
