@@ -74,13 +74,15 @@ class TableName:
         return list(self.parts) if any("." in p for p in self.parts) else str(self)
 
     def written(self) -> str:
-        """Return the name as a person writes it: `to_json` as text.
+        """Return the name as a person writes it: dotted, or as a JSON list where a part of it holds
+        a dot, or a slash, which would look like a path.
 
         >>> TableName(("db", "orders.2024")).written()
         '["db", "orders.2024"]'
         """
-        name = self.to_json()
-        return name if isinstance(name, str) else json.dumps(name, ensure_ascii=False)
+        if any(mark in part for part in self.parts for mark in "./"):
+            return json.dumps(self.parts, ensure_ascii=False)
+        return str(self)
 
     def __str__(self) -> str:
         return ".".join(self.parts)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from floeberg.protocol.commands import TableName
 from floeberg.protocol.errors import BadRequest
+from floeberg.protocol.suggestions import quoted
 
 
 def pairs(option: str, given: Sequence[str] | None) -> dict[str, str]:
@@ -47,9 +48,16 @@ def _json_list(text: str) -> list[str] | None:
 
 
 def table_name(text: str) -> TableName:
-    """Return the table that a text names: dotted, or a JSON list where a name holds a dot.
+    """Return the table that a text names: dotted, or a JSON list where a name holds a dot or a
+    slash. Raises `BadRequest` for what looks like a path.
 
     >>> table_name('["db", "orders.2024"]').parts
     ('db', 'orders.2024')
     """
-    return TableName.parse(_json_list(text) or text)
+    parts = _json_list(text)
+    if parts is None and "/" in text:
+        raise BadRequest(
+            f"{quoted(text)} looks like a path: a table is read without a server with --table PATH,"
+            ' and a name that holds a slash is written as a list, such as ["db", "a/b"]'
+        )
+    return TableName.parse(parts or text)
