@@ -116,3 +116,6 @@ class CountingStorage:
 
     def is_directory(self, location: str) -> bool:
         return self._inner.is_directory(location)
+
+    def is_local(self, location: str) -> bool:
+        return self._inner.is_local(location)

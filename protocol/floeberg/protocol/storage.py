@@ -46,6 +46,11 @@ class Storage(Protocol):
 
     def is_directory(self, location: str) -> bool: ...
 
+    def is_local(self, location: str) -> bool:
+        """Say whether a request for `location` takes no longer than its bytes take to copy, so that
+        nothing is gained by asking before there is need. Asks nobody and raises nothing."""
+        ...
+
 
 class StorageFactory(Protocol):
     def __call__(self, config: StorageConfig) -> Storage: ...

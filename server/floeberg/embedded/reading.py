@@ -8,10 +8,15 @@ from dataclasses import replace
 import pyarrow as pa
 
 from floeberg.process.ahead import read_in_order
+from floeberg.process.background import Background
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.storage import Storage
 from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.files.windows import Ahead
 from floeberg.worker.reading import to_batches_for_tasks
+
+# of all the scans in this process; without a scan there is no thread
+_AHEAD = Ahead(Background(16, "floeberg-fetch"))
 
 
 def read_plan(
@@ -25,9 +30,10 @@ def read_plan(
     if plan.options.limit == 0:
         return
     deletes = DeleteCache()
+    ahead = _AHEAD if overlap else None
 
     def read(part: ReadPlan) -> Iterator[pa.RecordBatch]:
-        for placed in to_batches_for_tasks(part, storage, deletes=deletes):
+        for placed in to_batches_for_tasks(part, storage, deletes=deletes, ahead=ahead):
             yield placed.batch
 
     if plan.options.limit is not None or (in_flight == 1 and not overlap):

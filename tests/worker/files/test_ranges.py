@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from floeberg.process.background import Background
 from floeberg.process.storage import open_storage
 from floeberg.worker.files import ranges
-from floeberg.worker.files.ranges import RangeFile, coalesce
+from floeberg.worker.files.ranges import RangeFile
+from floeberg.worker.files.windows import Ahead
 from tests.support.reads import CountingStorage
 
 spans = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 50)), max_size=8)
-
-
-def bytes_of(parts: Sequence[tuple[int, int]]) -> set[int]:
-    return {i for start, length in parts for i in range(start, start + length)}
-
-
-@given(spans, st.integers(0, 40))
-def test_coalesced_ranges_cover_all_and_lie_apart(parts: list[tuple[int, int]], gap: int) -> None:
-    joined = coalesce(parts, gap)
-
-    assert bytes_of(parts) <= bytes_of(joined)
-    for (start, length), (after, _) in pairwise(joined):
-        assert after > start + length + gap
 
 
 @given(
@@ -36,15 +24,17 @@ def test_coalesced_ranges_cover_all_and_lie_apart(parts: list[tuple[int, int]], 
     reads=st.lists(st.tuples(st.integers(0, 300), st.integers(-1, 80)), max_size=10),
     read_ahead=st.integers(0, 100),
     has_tail=st.booleans(),
+    ahead=st.sampled_from([None, Ahead(Background(2, "test-fetch"))]),
 )
 def test_reads_the_bytes_of_the_object_whatever_was_expected(
     windows: list[list[tuple[int, int]]],
     reads: list[tuple[int, int]],
     read_ahead: int,
     has_tail: bool,
+    ahead: Ahead | None,
 ) -> None:
     content = bytes(i % 251 for i in range(260))
-    file = RangeFile(_Memory(content), "x", len(content), read_ahead)
+    file = RangeFile(_Memory(content), "x", len(content), read_ahead, ahead)
     if has_tail:
         file.fetch_tail()
     file.expect(windows)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import random
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from floeberg.worker.files.row_groups import (
     WINDOW_BYTES,
@@ -21,7 +24,7 @@ from floeberg.worker.files.row_groups import (
     skippable_units,
 )
 from floeberg.worker.files.rows import CHUNK_BYTES, MAX_CHUNK_ROWS
-from floeberg.worker.files.thrift import read_struct
+from floeberg.worker.files.thrift import Fields, read_struct
 
 TABLE = pa.table(
     {
@@ -156,17 +159,46 @@ def test_a_chunk_has_so_many_bytes_or_rows() -> None:
     assert chunk_rows([group(0, 0, CHUNK_BYTES * 100)], [0]) == 1
 
 
-def test_windows_hold_whole_row_groups_and_leave_the_largest_out() -> None:
+def test_windows_hold_whole_row_groups() -> None:
     third = WINDOW_BYTES // 3
-    sizes = [third, third, third, third]
-    groups = [group(i, i * 10, size) for i, size in enumerate(sizes)]
-    large = group(9, 90, WINDOW_BYTES + 1)
+    groups = [group(i, i * 10, size) for i, size in enumerate([third, third, third, third])]
 
-    windows = fetch_windows([*groups, large, groups[0]], [0])
+    windows = fetch_windows(groups, [0])
 
-    assert [len(window) for window in windows] == [3, 1, 1]
+    assert [len(window) for window in windows] == [3, 1]
     assert sum(length for _, length in windows[0]) <= WINDOW_BYTES
     assert fetch_windows(groups, []) == []
+
+
+@given(
+    sizes=st.lists(
+        st.one_of(st.integers(0, 1 << 20), st.integers(0, 100 << 20)), min_size=1, max_size=40
+    )
+)
+def test_a_large_row_group_is_cut_into_the_same_share_of_every_column(sizes: list[int]) -> None:
+    starts = [4, *accumulate(sizes, initial=4)]
+    columns: list[Fields] = [
+        {3: {1: 2, 6: size, 7: size, 9: start}}
+        for start, size in zip(starts[1:], sizes, strict=False)
+    ]
+    large = RowGroup(0, 0, 10, 1 << 40, columns, frozenset())
+
+    windows = fetch_windows([large], range(len(columns)))
+
+    read = {i for window in windows for i in window}
+    assert sum(length for _, length in read) == sum(sizes)
+    for column, size in zip(large.ranges(range(len(columns))), sizes, strict=True):
+        ends = column[0]
+        for share, window in enumerate(windows):
+            inside = [(s, n) for s, n in window if n and column[0] <= s < column[0] + size]
+            for start, length in inside:
+                assert start == ends  # in order, without a gap
+                # what is read in this window and not before
+                assert (start - column[0] + 1) * len(windows) >= size * share
+                ends = start + length
+        assert ends == column[0] + size
+    if sum(sizes) > WINDOW_BYTES:
+        assert all(sum(n for _, n in window) <= 2 * WINDOW_BYTES for window in windows)
 
 
 def test_bounds_of_bytes_count_only_where_the_file_states_their_order() -> None:

@@ -154,10 +154,10 @@ def test_rows_without_columns_are_counted(numbers: TableWriter) -> None:
 def test_pruning_reads_fewer_bytes_and_the_same_rows(tmp_path: Path) -> None:
     table = TableWriter.create(tmp_path / "t", NUMBERS)
     noise = np.random.default_rng(7)
-    names = noise.bytes(400_000).hex()
+    names = noise.bytes(1_600_000).hex()
     table.append(
         pa.table(
-            {"id": np.arange(40_000), "name": [names[i * 20 : i * 20 + 20] for i in range(40_000)]}
+            {"id": np.arange(40_000), "name": [names[i * 80 : i * 80 + 80] for i in range(40_000)]}
         ),
         layout=FileLayout(row_group_size=1000, metrics="none"),
     )

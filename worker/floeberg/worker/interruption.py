@@ -43,3 +43,6 @@ class InterruptibleStorage:
     def is_directory(self, location: str) -> bool:
         self._check()
         return self._inner.is_directory(location)
+
+    def is_local(self, location: str) -> bool:
+        return self._inner.is_local(location)

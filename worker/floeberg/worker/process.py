@@ -11,6 +11,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from floeberg.process.background import Background
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
@@ -23,6 +24,7 @@ from floeberg.protocol.registration import RegisterWorker, WorkerLoad
 from floeberg.worker.budget import Budget
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.files.windows import Ahead
 from floeberg.worker.membership import FlightCoordinator, Membership
 from floeberg.worker.metrics import WorkerMetrics
 from floeberg.worker.reading import to_batches_for_tasks
@@ -32,6 +34,7 @@ from floeberg.worker.streams import ReadTasks, Redeemer
 logger = logging.getLogger(__name__)
 
 _SHUTDOWN_SECONDS = 5.0
+_FETCHING_THREADS = 16
 
 
 class WorkerService:
@@ -49,11 +52,12 @@ class WorkerService:
         metrics = WorkerMetrics(registry, self._budget)
         metrics.registered.set_function(lambda: self.registered)
         storages = StorageCache(lambda config: LoggedStorage(open_storage(config)))
+        ahead = Ahead(Background(_FETCHING_THREADS, "floeberg-fetch"))
         self._redeemer = Redeemer(
             self._keyring,
             self._budget,
             metrics,
-            read or partial(to_batches_for_tasks, deletes=DeleteCache()),
+            read or partial(to_batches_for_tasks, deletes=DeleteCache(), ahead=ahead),
             storages,
         )
         self._http = HttpService(

@@ -112,10 +112,15 @@ class Redeemer:
         self, ticket: OpenTicket, admission: Admission, is_cancelled: Callable[[], bool]
     ) -> Generator[tuple[pa.RecordBatch, bytes], None, None]:
         plan = ticket.plan
+        # Threads that fetch ahead check too, and may outlive the call, which is not to be asked
+        # then.
+        checking = threading.Lock()
+        ended = False
 
         def check() -> None:
-            if is_cancelled():
-                raise Cancelled("the client cancelled the call")
+            with checking:
+                if ended or is_cancelled():
+                    raise Cancelled("the client cancelled the call")
             if self._cut.is_set():
                 raise ServerUnavailable("the worker stopped in the middle of the stream")
 
@@ -138,6 +143,8 @@ class Redeemer:
             outcome = "cancelled"
             raise
         finally:
+            with checking:
+                ended = True
             admission.release()
             seconds = time.monotonic() - began
             self._metrics.streams_ended.labels(outcome).inc()

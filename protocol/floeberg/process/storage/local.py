@@ -63,6 +63,9 @@ class LocalStorage:
     def is_directory(self, location: str) -> bool:
         return os.path.isdir(_path(location))
 
+    def is_local(self, location: str) -> bool:
+        return True
+
 
 def _open(path: str) -> FileIO:
     """Open a regular file; a pipe or a device, which may never answer, is none of a table's."""

@@ -49,6 +49,9 @@ class LoggedStorage:
         with _logged("is_directory", location):
             return self._inner.is_directory(location)
 
+    def is_local(self, location: str) -> bool:
+        return self._inner.is_local(location)
+
 
 @contextmanager
 def _logged(operation: str, location: str) -> Iterator[dict[str, object]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import TypeAlias
 
-Range = tuple[int, int]
+Range: TypeAlias = tuple[int, int]
 """(start, length) in bytes."""
 
 # One request costs an object store 10-50 ms, in which it streams about a megabyte.

@@ -208,6 +208,9 @@ class RemoteStorage:
             return False
         return bool(info["type"] == "directory")
 
+    def is_local(self, location: str) -> bool:
+        return False
+
     def _key(self, location: str) -> str:
         rest = split_location(location)[1]
         if self._scheme == "s3" and _VERSION_MARK in rest:

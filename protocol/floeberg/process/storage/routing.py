@@ -100,3 +100,7 @@ class RoutingStorage:
     def is_directory(self, location: str) -> bool:
         storage, actual = self._route(location)
         return storage.is_directory(actual)
+
+    def is_local(self, location: str) -> bool:
+        # without a route: a storage that cannot be opened is an error when it is read
+        return split_location(rebase_location(location, self._config.rebase))[0] == "file"

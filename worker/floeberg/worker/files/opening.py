@@ -9,12 +9,12 @@ from floeberg.protocol.storage import Storage
 from floeberg.worker.files.avro import AvroRows
 from floeberg.worker.files.orc import OrcRows
 from floeberg.worker.files.parquet import ParquetRows
-from floeberg.worker.files.ranges import RangeFile
+from floeberg.worker.files.ranges import TAIL_BYTES, RangeFile
 from floeberg.worker.files.rows import StoredFile
+from floeberg.worker.files.windows import Ahead
 
-READ_AHEAD_BYTES = 1 << 20
-"""What a read beyond the expected fetches at least: Avro and ORC files are read from front to back.
-"""
+_READ_AHEAD_BYTES = 1 << 20
+"""What a read fetches at least of Avro and ORC files, which are read from front to back."""
 
 
 def open_rows(
@@ -24,11 +24,12 @@ def open_rows(
     mapping: NameMapping | None = None,
     verify_crc: bool = True,
     corrupt: type[CorruptTable] = CorruptDataFile,
+    ahead: Ahead | None = None,
 ) -> StoredFile:
     """Open the rows of `file`; the caller closes them.
 
-    Raises `corrupt` when the file cannot be decoded or has not the rows that its manifest says,
-    `MissingFile` when it is gone, and
+    With `ahead`, what is far away is fetched before it is read. Raises `corrupt` when the file
+    cannot be decoded or has not the rows that its manifest says, `MissingFile` when it is gone, and
     `Unsupported` for encrypted files.
     """
     if file.key_metadata is not None:
@@ -38,7 +39,16 @@ def open_rows(
     role = "data file" if isinstance(file, DataFile) else "delete file"
 
     def open_with(size: int) -> StoredFile:
-        source = RangeFile(storage, file.location, size, READ_AHEAD_BYTES)
+        is_parquet = file.format is FileFormat.PARQUET
+        source = RangeFile(
+            storage,
+            file.location,
+            size,
+            read_ahead=0 if is_parquet else _READ_AHEAD_BYTES,
+            ahead=None if storage.is_local(file.location) else ahead,
+        )
+        if is_parquet or size <= TAIL_BYTES:
+            source.fetch_tail()
         match file.format:
             case FileFormat.PARQUET:
                 return ParquetRows(

@@ -58,7 +58,6 @@ class ParquetRows:
         self._corrupt = corrupt
         self._source = source
         with decoding(location, corrupt):
-            source.fetch_tail()
             footer = self._read_footer()
             metadata = pq.read_metadata(source.for_arrow())
             as_written = metadata.schema.to_arrow_schema()

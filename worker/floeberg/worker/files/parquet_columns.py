@@ -16,7 +16,10 @@ from floeberg.worker.files.ranges import RangeFile
 from floeberg.worker.files.row_groups import WINDOW_BYTES, RowGroup, fetch_windows
 from floeberg.worker.files.views import without_views
 
-MIN_STREAM_BYTES = 64 << 10
+_STREAM_BYTES = 256 << 10
+"""How much of a column a streaming decoder takes at a time, out of what was fetched."""
+_STREAMS_BYTES = 8 << 20
+_LEAST_STREAM_BYTES = 32 << 10
 
 ParquetReader: TypeAlias = Any
 """pyarrow's reader below `ParquetFile`, which takes columns by number; the stubs leave it out."""
@@ -101,5 +104,6 @@ class ParquetColumns:
 
 
 def _stream_bytes(num_columns: int) -> int:
-    """Return how much of each column to read at a time: all of them together make a window."""
-    return max(MIN_STREAM_BYTES, WINDOW_BYTES // max(num_columns, 1))
+    """Return how much of each column to hold beside what was fetched of it."""
+    share = _STREAMS_BYTES // max(num_columns, 1)
+    return max(_LEAST_STREAM_BYTES, min(_STREAM_BYTES, share))

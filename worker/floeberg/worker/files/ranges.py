@@ -1,62 +1,71 @@
-"""A file over byte ranges of an object: what is needed is fetched together, before it is asked for.
-
-A decoder asks for one column chunk after another and waits each time. Over an object store the
-waits add up, so whoever knows what will be read says so (`expect`), and each window of it is one
-request.
-"""
+"""A file over byte ranges of an object: what is needed is fetched together, before it is read."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
+from floeberg.process.storage.ranges import Range
 from floeberg.protocol.storage import Storage
-
-Range: TypeAlias = tuple[int, int]
-"""Start and length, in bytes."""
+from floeberg.worker.files.windows import Ahead, Windows
 
 TAIL_BYTES = 512 << 10
 """Holds the footer of most files, and all of a small one."""
-
-_COALESCED_GAP_BYTES = 64 << 10
-"""Ranges nearer than that are one: the bytes between cost less than another request."""
 
 
 class RangeFile(io.RawIOBase):
     """A seekable file over the object at `location`, which has `size` bytes.
 
-    What was fetched is kept as long as its window is the current one or the one before. Reads
-    outside of what is expected go to storage, `read_ahead` bytes at least. Not safe to share
-    between threads.
+    What is expected is fetched a window at a time, before it is read where `ahead` allows. Reads
+    outside of it go to storage, `read_ahead` bytes at least; the last two of those are kept. Not
+    safe to share between threads.
     """
 
-    def __init__(self, storage: Storage, location: str, size: int, read_ahead: int = 0) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        location: str,
+        size: int,
+        read_ahead: int = 0,
+        ahead: Ahead | None = None,
+    ) -> None:
         self._storage = storage
         self._location = location
         self._size = size
         self._read_ahead = read_ahead
+        self._ahead = ahead
         self._position = 0
-        self._windows: list[list[Range]] = []
-        self._tail: list[_Piece] = []
-        self._kept: list[list[_Piece]] = []
+        self._windows = Windows(self._fetch, ahead)
+        self._tail = _Part(size, b"")
+        self._last: list[_Part] = []
 
     def fetch_tail(self) -> None:
         """Fetch the end of the file, to keep as long as the file is open."""
         start = max(0, self._size - TAIL_BYTES)
-        self._tail = self._fetch([(start, self._size - start)])
+        self._tail = self._fetch_part(start, self._size - start)
 
     def expect(self, windows: Sequence[Sequence[Range]]) -> None:
-        """Say what will be read, in order: the ranges of one window are fetched in one request."""
-        self._windows = [coalesce(window) for window in windows]
+        """Say what will be read, in order and once: each window is one round of requests."""
+        self._windows.expect(self._before_tail(windows))
+
+    def _before_tail(self, windows: Sequence[Sequence[Range]]) -> list[list[Range]]:
+        end = self._tail.start
+        return [[(s, min(n, end - s)) for s, n in window if s < end] for window in windows]
+
+    def close(self) -> None:
+        """Give up what is held, and what is on its way."""
+        self._windows.forget()
+        self._last.clear()
+        super().close()
 
     def beside(self) -> RangeFile:
         """Return another file over the same object, which expects and fetches windows of its own;
         the caller closes it.
         """
-        other = RangeFile(self._storage, self._location, self._size, self._read_ahead)
+        other = RangeFile(self._storage, self._location, self._size, self._read_ahead, self._ahead)
         other._tail = self._tail
         return other
 
@@ -96,34 +105,38 @@ class RangeFile(io.RawIOBase):
         return data
 
     def _read_at(self, start: int, length: int) -> pa.Buffer:
-        if length == 0:
-            return pa.py_buffer(b"")
-        for piece in self._pieces():
-            if piece.holds(start, length):
-                return piece.take(start, length)
-        self._fetch_window_of(start, length)
-        for piece in self._kept[-1]:
-            if piece.holds(start, length):
-                return piece.take(start, length)
-        [data] = self._storage.read_ranges(self._location, [(start, length)])
-        return pa.py_buffer(data)
+        parts: list[pa.Buffer] = []
+        at, end = start, start + length
+        while at < end:
+            part = self._take(at, end - at)
+            if part.size == 0:
+                break  # the object is shorter than was said
+            parts.append(part)
+            at += part.size
+        if len(parts) == 1:
+            return parts[0]
+        return pa.py_buffer(b"".join(parts))
 
-    def _pieces(self) -> list[_Piece]:
-        return [*self._tail, *(piece for window in self._kept for piece in window)]
+    def _take(self, start: int, length: int) -> pa.Buffer:
+        """Return some of `length` bytes from `start` on, nothing only at the object's end."""
+        for part in (self._tail, *self._last):
+            if part.holds(start):
+                return part.take(start, length)
+        expected = self._windows.take(start, length)
+        if expected is not None:
+            return expected
+        stops = (self._size, self._tail.start, self._windows.next_start(start) or self._size)
+        stop = min(stop for stop in stops if stop > start)
+        found = self._fetch_part(start, min(max(length, self._read_ahead), stop - start))
+        self._last = [*self._last[-1:], found]
+        return found.take(start, length)
 
-    def _fetch_window_of(self, start: int, length: int) -> None:
-        for i, window in enumerate(self._windows):
-            if any(s <= start and start + length <= s + n for s, n in window):
-                del self._windows[: i + 1]
-                break
-        else:
-            window = [(start, min(max(length, self._read_ahead), self._size - start))]
-        # the columns of a table do not all pass from one row group to the next at once
-        self._kept = [*self._kept[-1:], self._fetch(window)]
+    def _fetch_part(self, start: int, length: int) -> _Part:
+        [data] = self._fetch([(start, length)])
+        return _Part(start, data)
 
-    def _fetch(self, window: Sequence[Range]) -> list[_Piece]:
-        parts = self._storage.read_ranges(self._location, window)
-        return [_Piece(start, data) for (start, _), data in zip(window, parts, strict=True)]
+    def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
+        return self._storage.read_ranges(self._location, ranges)
 
 
 class _Uncopied(io.RawIOBase):
@@ -149,31 +162,18 @@ class _Uncopied(io.RawIOBase):
         return self._file.read_buffer(length if length is not None else -1)
 
 
-class _Piece:
-    __slots__ = ("_data", "_start")
+class _Part:
+    """The object's bytes from `start` on, as many as came."""
+
+    __slots__ = ("_data", "start")
 
     def __init__(self, start: int, data: bytes) -> None:
-        self._start = start
+        self.start = start
         self._data = pa.py_buffer(data)
 
-    def holds(self, start: int, length: int) -> bool:
-        return self._start <= start and start + length <= self._start + self._data.size
+    def holds(self, place: int) -> bool:
+        return self.start <= place < self.start + self._data.size
 
     def take(self, start: int, length: int) -> pa.Buffer:
-        return self._data.slice(start - self._start, length)
-
-
-def coalesce(ranges: Sequence[Range], gap: int = _COALESCED_GAP_BYTES) -> list[Range]:
-    """Return ranges in order that cover `ranges`, neighbours at most `gap` bytes apart joined.
-
-    >>> coalesce([(300, 10), (0, 100), (120, 50)], gap=20)
-    [(0, 170), (300, 10)]
-    """
-    joined: list[Range] = []
-    for start, length in sorted(ranges):
-        if joined and start <= joined[-1][0] + joined[-1][1] + gap:
-            first, so_far = joined[-1]
-            joined[-1] = (first, max(so_far, start + length - first))
-        else:
-            joined.append((start, length))
-    return joined
+        offset = start - self.start
+        return self._data.slice(offset, min(length, self._data.size - offset))

@@ -10,13 +10,17 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from floeberg.worker.files.ranges import Range
+from floeberg.process.storage.ranges import Range
 from floeberg.worker.files.rows import CHUNK_BYTES, MAX_CHUNK_ROWS, LeafStatistics
 from floeberg.worker.files.thrift import Fields, Wanted, read_struct
 
-WINDOW_BYTES = 32 << 20
+WINDOW_BYTES = 16 << 20
 """How much of a file is fetched at a time. A row group that needs more is streamed, a piece of each
 column at a time: memory follows this and not the file."""
+
+_LEAST_WINDOW_BYTES = 4 << 20
+_PIECE_BYTES = 1 << 20
+"""What a piece of a streamed column has at least, if it may: each is a request."""
 
 # ids of fields in parquet.thrift
 _ROW_GROUPS, _COLUMN_ORDERS = 4, 7
@@ -190,17 +194,35 @@ def chunk_rows(groups: Sequence[RowGroup], leaves: Sequence[int]) -> int:
 
 
 def fetch_windows(groups: Sequence[RowGroup], leaves: Sequence[int]) -> list[list[Range]]:
-    """Return what to fetch at a time: row groups up to `WINDOW_BYTES`; a larger one is streamed."""
+    """Return what to fetch at a time, in the order of reading: row groups up to `WINDOW_BYTES`, and
+    slices of larger ones."""
     windows: list[list[Range]] = []
     room = 0
     for group in groups:
         size = group.stored_bytes(leaves)
         if size > WINDOW_BYTES:
+            windows.extend(_slices(group.ranges(leaves)))
             room = 0
             continue
-        if not windows or size > room:
+        if size > room:
             windows.append([])
             room = WINDOW_BYTES
-        windows[-1].extend(group.ranges(leaves))
-        room -= size
-    return [window for window in windows if window]
+        if size:
+            windows[-1].extend(group.ranges(leaves))
+            room -= size
+    return windows
+
+
+def _slices(columns: Sequence[Range]) -> list[list[Range]]:
+    """Return windows over the columns of a row group, which are read side by side: each has the
+    same share of every column, but for small columns, whose pieces reach over several windows."""
+    size = sum(length for _, length in columns)
+    window_bytes = min(WINDOW_BYTES, max(_LEAST_WINDOW_BYTES, len(columns) * _PIECE_BYTES))
+    count = -(-size // window_bytes)
+    slices: list[list[Range]] = [[] for _ in range(count)]
+    for start, length in columns:
+        pieces = min(count, -(-length // (_PIECE_BYTES // 4)))
+        for k in range(pieces):
+            first, end = length * k // pieces, length * (k + 1) // pieces
+            slices[count * k // pieces].append((start + first, end - first))
+    return slices

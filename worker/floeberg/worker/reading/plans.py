@@ -15,6 +15,7 @@ from floeberg.protocol.plans import START, ReadPlan, ResumePlace
 from floeberg.protocol.storage import Storage
 from floeberg.worker.deletes.cache import DeleteCache
 from floeberg.worker.deletes.loading import DeleteLoader
+from floeberg.worker.files.windows import Ahead
 from floeberg.worker.reading.output import KeptRows
 from floeberg.worker.reading.slicing import join_small, slice_batch
 from floeberg.worker.reading.tasks import TaskReader
@@ -34,15 +35,17 @@ def to_batches_for_tasks(
     *,
     resume: ResumePlace = START,
     deletes: DeleteCache | None = None,
+    ahead: Ahead | None = None,
 ) -> Iterator[PlacedBatch]:
     """Yield the rows of the plan's tasks in order, from `resume` on.
 
     Every batch has the Arrow schema of `plan.projection`; without a row there is no batch.
-    `deletes` is what a worker keeps of delete files between plans. The plan's limit counts the rows
+    `deletes` is what a worker keeps of delete files between plans. With `ahead`, storage is asked
+    before there is need, where that gains anything. The plan's limit counts the rows
     of this call: whoever resumes knows how many came before, and cuts the rest. Never plans, and
     reads neither metadata nor manifests.
     """
-    pieces = _pieces(plan, _task_reader(plan, storage, deletes or DeleteCache()), resume)
+    pieces = _pieces(plan, _task_reader(plan, storage, deletes or DeleteCache(), ahead), resume)
     return pieces if plan.options.limit is None else _limited(pieces, plan.options.limit)
 
 
@@ -64,7 +67,9 @@ def _limited(pieces: Iterator[PlacedBatch], limit: int) -> Iterator[PlacedBatch]
         yield PlacedBatch(rows, piece.place)
 
 
-def _task_reader(plan: ReadPlan, storage: Storage, deletes: DeleteCache) -> TaskReader:
+def _task_reader(
+    plan: ReadPlan, storage: Storage, deletes: DeleteCache, ahead: Ahead | None
+) -> TaskReader:
     schema = plan.metadata.schema_by_id(plan.schema_id)
     loader = DeleteLoader(
         storage,
@@ -82,6 +87,7 @@ def _task_reader(plan: ReadPlan, storage: Storage, deletes: DeleteCache) -> Task
         loader,
         verify_crc=plan.options.verify_crc,
         prune=plan.options.prune,
+        ahead=ahead,
     )
 
 

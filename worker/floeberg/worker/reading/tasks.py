@@ -20,6 +20,7 @@ from floeberg.worker.deletes.loading import DeleteLoader
 from floeberg.worker.files.opening import open_rows
 from floeberg.worker.files.rows import Demand, Later, MayMatch, Share, StoredFile
 from floeberg.worker.files.stored import has_field_ids
+from floeberg.worker.files.windows import Ahead
 from floeberg.worker.projection.assembly import Assembler
 from floeberg.worker.projection.partition_values import identity_values
 from floeberg.worker.projection.resolution import Resolver
@@ -45,6 +46,7 @@ class TaskReader:
         *,
         verify_crc: bool,
         prune: bool,
+        ahead: Ahead | None,
     ) -> None:
         self._storage = storage
         self._metadata = metadata
@@ -55,6 +57,7 @@ class TaskReader:
         self._verify_crc = verify_crc
         self._prune = prune
         self._demand = Demand()
+        self._ahead = ahead
         self.arrow_schema = arrow_schema(projection)
 
     def read(self, task: FileScanTask, from_row: int = 0) -> Iterator[KeptRows]:
@@ -64,7 +67,11 @@ class TaskReader:
         deletes = self._loader.load(task)
         row_filter = RowFilter.of(task.residual, self._schema, deletes)
         with open_rows(
-            self._storage, task.data_file, mapping=self._mapping, verify_crc=self._verify_crc
+            self._storage,
+            task.data_file,
+            mapping=self._mapping,
+            verify_crc=self._verify_crc,
+            ahead=self._ahead,
         ) as rows:
             self._warn_of_unknown_columns(task.data_file, rows)
             yield from self._read_rows(task, from_row, rows, row_filter)
