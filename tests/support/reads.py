@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from floeberg.process.storage import open_storage
 from floeberg.protocol.arrow import arrow_schema
+from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.expressions.json_form import expression_from_json
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.protocol.metadata import TableMetadata
@@ -86,23 +88,42 @@ def cut_at(*offsets: int) -> Callable[[FileScanTask], list[FileScanTask]]:
 
 
 class CountingStorage:
-    """Reads local files, and counts the requests for each location and the bytes they brought."""
+    """Reads local files, and counts for each location the requests and the bytes they brought.
 
-    def __init__(self) -> None:
+    `rounds` has the locations of each call for bytes: what is asked for in one call is fetched at
+    once. With `is_far` it says that it is an object store, from which readers fetch ahead.
+    """
+
+    def __init__(self, *, is_far: bool = False) -> None:
         self._inner = open_storage()
+        self._is_far = is_far
+        self._lock = threading.Lock()
+        self.rounds: list[list[str]] = []
         self.requests: Counter[str] = Counter()
         self.bytes_read: Counter[str] = Counter()
 
     def read(self, location: str) -> bytes:
-        return self._counted(location, [self._inner.read(location)])[0]
+        return self._counted([(location, [self._inner.read(location)])])[0]
 
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return self._counted(location, self._inner.read_ranges(location, ranges))
+        parts = self._inner.read_ranges(location, ranges)
+        return self._counted([(location, parts)])
 
-    def _counted(self, location: str, parts: list[bytes]) -> list[bytes]:
-        self.requests[location] += 1
-        self.bytes_read[location] += sum(map(len, parts))
-        return parts
+    def read_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> list[list[bytes] | FloebergError]:
+        found = self._inner.read_many(requests)
+        answers = [(location, parts) for (location, _), parts in zip(requests, found, strict=True)]
+        self._counted([(loc, [] if isinstance(p, FloebergError) else p) for loc, p in answers])
+        return found
+
+    def _counted(self, answers: Sequence[tuple[str, list[bytes]]]) -> list[bytes]:
+        with self._lock:
+            self.rounds.append([location for location, _ in answers])
+            for location, parts in answers:
+                self.requests[location] += len(parts)
+                self.bytes_read[location] += sum(map(len, parts))
+        return answers[0][1]
 
     def size(self, location: str) -> int:
         self.requests[location] += 1
@@ -118,4 +139,4 @@ class CountingStorage:
         return self._inner.is_directory(location)
 
     def is_local(self, location: str) -> bool:
-        return self._inner.is_local(location)
+        return not self._is_far

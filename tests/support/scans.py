@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from floeberg.process.storage import open_storage
+from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.expressions.json_form import expression_from_json
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.protocol.metadata import TableMetadata
@@ -40,6 +41,11 @@ class RecordingStorage:
 
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         return self._inner.read_ranges(location, ranges)
+
+    def read_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> list[list[bytes] | FloebergError]:
+        return self._inner.read_many(requests)
 
     def size(self, location: str) -> int:
         return self._inner.size(location)

@@ -12,6 +12,8 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from floeberg.protocol.errors import FloebergError
+
 
 @runtime_checkable
 class Storage(Protocol):
@@ -29,6 +31,13 @@ class Storage(Protocol):
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of each (start, length), in the order given; a range beyond the end
         comes back short."""
+        ...
+
+    def read_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> list[list[bytes] | FloebergError]:
+        """Return for each (location, ranges) what `read_ranges` would return, or the error that it
+        would raise: all are asked for at once, and one that fails takes no other with it."""
         ...
 
     def size(self, location: str) -> int:

@@ -92,6 +92,21 @@ def test_ranges_come_in_the_order_asked_for_and_short_beyond_the_end(place: Plac
     assert place.storage.read_ranges(f"{place.base}/x", []) == []
 
 
+def test_many_files_are_read_at_once_and_fail_one_by_one(place: Place):
+    files = {f"f{i}": os.urandom(100 + i) for i in range(5)}
+    place.put(files)
+    none = f"{place.base}/none"
+    requests = [(f"{place.base}/{name}", [(10, 5), (0, 2), (90, 999)]) for name in files]
+
+    *found, last, empty = place.storage.read_many([*requests, (none, [(0, 1)]), (none, [])])
+
+    assert found == [[data[10:15], data[:2], data[90:]] for data in files.values()]
+    assert isinstance(last, MissingFile)
+    assert none in str(last)
+    assert empty == [] or isinstance(empty, MissingFile)
+    assert place.storage.read_many([]) == []
+
+
 def test_an_empty_file_is_a_file(place: Place):
     place.put({"empty": b""})
     location = f"{place.base}/empty"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.storage import Storage
 
 
@@ -27,6 +28,12 @@ class InterruptibleStorage:
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         self._check()
         return self._inner.read_ranges(location, ranges)
+
+    def read_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> list[list[bytes] | FloebergError]:
+        self._check()
+        return self._inner.read_many(requests)
 
     def size(self, location: str) -> int:
         self._check()

@@ -12,7 +12,7 @@ from io import FileIO
 import pyarrow as pa
 
 from floeberg.process.storage.locations import split_location
-from floeberg.protocol.errors import AccessDenied, MissingFile, StorageUnavailable
+from floeberg.protocol.errors import AccessDenied, FloebergError, MissingFile, StorageUnavailable
 
 
 @contextmanager
@@ -42,6 +42,19 @@ class LocalStorage:
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         with _named_errors(location), _open(_path(location)) as file:
             return [os.pread(file.fileno(), length, start) for start, length in ranges]
+
+    def read_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> list[list[bytes] | FloebergError]:
+        return [self._read_or_error(location, ranges) for location, ranges in requests]
+
+    def _read_or_error(
+        self, location: str, ranges: Sequence[tuple[int, int]]
+    ) -> list[bytes] | FloebergError:
+        try:
+            return self.read_ranges(location, ranges)
+        except FloebergError as error:
+            return error
 
     def size(self, location: str) -> int:
         with _named_errors(location):

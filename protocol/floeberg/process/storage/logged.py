@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 
@@ -32,6 +32,17 @@ class LoggedStorage:
             parts = self._inner.read_ranges(location, ranges)
             fields["length_bytes"] = sum(map(len, parts))
             return parts
+
+    def read_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> list[list[bytes] | FloebergError]:
+        found = self._inner.read_many(requests)
+        for (location, _), parts in zip(requests, found, strict=True):
+            with suppress(FloebergError), _logged("read_many", location) as fields:
+                if isinstance(parts, FloebergError):
+                    raise parts
+                fields["length_bytes"] = sum(map(len, parts))
+        return found
 
     def size(self, location: str) -> int:
         with _logged("size", location):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import fsspec
@@ -48,6 +49,7 @@ _BODY_ATTEMPTS = 2
 _VERSION_MARK = "?versionId="
 _BEYOND_THE_END = ("InvalidRange", "416")
 
+_STORE_ERRORS = (OSError, BotoCoreError, ClientError, HttpClientError)
 _NO_CREDENTIALS = (
     CredentialRetrievalError,
     NoCredentialsError,
@@ -62,7 +64,7 @@ def _named_errors(location: str) -> Iterator[None]:
     """Turn a store's errors into floeberg's, which name the location and never the credentials."""
     try:
         yield
-    except (OSError, BotoCoreError, ClientError, HttpClientError) as exc:
+    except _STORE_ERRORS as exc:
         raise _named(location, exc) from exc
 
 
@@ -153,24 +155,48 @@ class RemoteStorage:
             return bytes(self._call(self._fs.cat_file, self._key(location)))
 
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        wanted = coalesce(ranges)
-        with _named_errors(location):
-            parts = self._fetch(location, wanted)
-        return cut(ranges, wanted, parts)
+        [found] = self.read_many([(location, ranges)])
+        if isinstance(found, FloebergError):
+            raise found
+        return found
 
-    def _fetch(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return the bytes of each range, side by side; a range beyond the end comes back short."""
-        key = self._key(location)
-        parts = self._call(
-            self._fs.cat_ranges,
-            [key] * len(ranges),
-            [start for start, _ in ranges],
-            [start + length for start, length in ranges],
-            # the first error would leave the other requests running
-            on_error="return",
-            length_bytes=sum(length for _, length in ranges),
-        )
-        return [_range_bytes(part, length) for part, (_, length) in zip(parts, ranges, strict=True)]
+    def read_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> list[list[bytes] | FloebergError]:
+        wanted = [
+            (location, start, length)
+            for location, ranges in requests
+            for start, length in coalesce(ranges)
+        ]
+        found = iter(self._fetch(wanted))
+        return [_answer(location, ranges, found) for location, ranges in requests]
+
+    def _fetch(self, wanted: Sequence[tuple[str, int, int]]) -> list[object]:
+        """Return the bytes of each (location, start, length), or its error, all side by side."""
+        keys = [self._key_or_error(location) for location, _, _ in wanted]
+        known = [i for i, key in enumerate(keys) if isinstance(key, str)]
+        parts: list[object] = list(keys)
+        try:
+            found = self._call(
+                self._fs.cat_ranges,
+                [keys[i] for i in known],
+                [wanted[i][1] for i in known],
+                [wanted[i][1] + wanted[i][2] for i in known],
+                # the first error would leave the other requests running
+                on_error="return",
+                length_bytes=sum(wanted[i][2] for i in known),
+            )
+        except _STORE_ERRORS as exc:
+            found = [exc] * len(known)
+        for i, part in zip(known, found, strict=True):
+            parts[i] = part
+        return parts
+
+    def _key_or_error(self, location: str) -> str | FloebergError:
+        try:
+            return self._key(location)
+        except FloebergError as error:
+            return error
 
     def size(self, location: str) -> int:
         with _named_errors(location):
@@ -225,6 +251,22 @@ class RemoteStorage:
         seconds = self._deadline_seconds + length_bytes / _SLOWEST_BYTES_PER_SECOND
         # fsspec takes `timeout` for itself when it turns one of its coroutines into a call
         return method(*args, timeout=seconds, **kwargs)
+
+
+def _answer(
+    location: str, ranges: Sequence[tuple[int, int]], found: Iterator[object]
+) -> list[bytes] | FloebergError:
+    """Return what was asked for, out of the next parts that were found for it."""
+    fetched = coalesce(ranges)
+    parts = list(islice(found, len(fetched)))
+    try:
+        with _named_errors(location):
+            checked = [
+                _range_bytes(p, length) for p, (_, length) in zip(parts, fetched, strict=True)
+            ]
+    except FloebergError as error:
+        return error
+    return cut(ranges, fetched, checked)
 
 
 def _range_bytes(part: object, length: int) -> bytes:

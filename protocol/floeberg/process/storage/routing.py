@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from floeberg.process.storage.local import LocalStorage
 from floeberg.process.storage.locations import rebase_location, split_location
+from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.storage import Storage, StorageConfig, StorageFactory
 
 _MAX_STORAGES = 32
@@ -84,6 +85,23 @@ class RoutingStorage:
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         storage, actual = self._route(location)
         return storage.read_ranges(actual, ranges)
+
+    def read_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> list[list[bytes] | FloebergError]:
+        found: dict[int, list[bytes] | FloebergError] = {}
+        by_storage: dict[Storage, list[tuple[int, str]]] = {}
+        for i, (location, _) in enumerate(requests):
+            try:
+                storage, actual = self._route(location)
+            except FloebergError as error:
+                found[i] = error
+            else:
+                by_storage.setdefault(storage, []).append((i, actual))
+        for storage, routed in by_storage.items():
+            parts = storage.read_many([(actual, requests[i][1]) for i, actual in routed])
+            found.update(zip((i for i, _ in routed), parts, strict=True))
+        return [found[i] for i in range(len(requests))]
 
     def size(self, location: str) -> int:
         storage, actual = self._route(location)
