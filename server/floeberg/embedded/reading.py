@@ -11,7 +11,7 @@ from floeberg.process.ahead import read_in_order
 from floeberg.process.background import Background
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.storage import Storage
-from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.cache import LoadingCache
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.reading import to_batches_for_tasks
 
@@ -29,7 +29,7 @@ def read_plan(
     """
     if plan.options.limit == 0:
         return
-    deletes = DeleteCache()
+    deletes = LoadingCache()
     ahead = _AHEAD if overlap else None
 
     def read(part: ReadPlan) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floeberg.protocol.plans import ReadOptions, ResumePlace
-from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.cache import LoadingCache
 from floeberg.worker.reading import PlacedBatch
 from tests.support.lake import FileLayout, TableWriter, required, schema
 from tests.support.plain import multiset, plain_rows
@@ -185,7 +185,7 @@ def test_a_small_file_takes_one_request(tmp_path: Path) -> None:
 def test_a_delete_file_is_loaded_once_however_many_tasks_name_it(numbers: TableWriter) -> None:
     plan = plan_of(numbers, change=cut_at(300, 600))
     deletes = {d.location for task in plan.tasks for d in task.delete_files}
-    storage, cache = CountingStorage(), DeleteCache()
+    storage, cache = CountingStorage(), LoadingCache()
 
     placed_batches(plan, storage=storage, deletes=cache)
     placed_batches(plan, storage=storage, deletes=cache)

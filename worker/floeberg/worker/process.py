@@ -22,8 +22,8 @@ from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
 from floeberg.protocol.registration import RegisterWorker, WorkerLoad
 from floeberg.worker.budget import Budget
+from floeberg.worker.cache import LoadingCache
 from floeberg.worker.config import WorkerConfig
-from floeberg.worker.deletes.cache import DeleteCache
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.membership import FlightCoordinator, Membership
 from floeberg.worker.metrics import WorkerMetrics
@@ -57,7 +57,7 @@ class WorkerService:
             self._keyring,
             self._budget,
             metrics,
-            read or partial(to_batches_for_tasks, deletes=DeleteCache(), ahead=ahead),
+            read or partial(to_batches_for_tasks, deletes=LoadingCache(), ahead=ahead),
             storages,
         )
         self._http = HttpService(

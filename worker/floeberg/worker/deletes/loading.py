@@ -15,7 +15,7 @@ from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.cache import LoadingCache
 from floeberg.worker.deletes.equality import KeySet
 from floeberg.worker.deletes.key_files import KeyColumns, join_keys, key_fields, load_key_columns
 from floeberg.worker.deletes.positions import (
@@ -57,7 +57,7 @@ class DeleteLoader:
         storage_id: Hashable,
         metadata: TableMetadata,
         schema: Schema,
-        cache: DeleteCache,
+        cache: LoadingCache,
         verify_crc: bool,
     ) -> None:
         self._storage = storage

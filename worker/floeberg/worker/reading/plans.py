@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from floeberg.protocol.plans import START, ReadPlan, ResumePlace
 from floeberg.protocol.storage import Storage
-from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.cache import LoadingCache
 from floeberg.worker.deletes.loading import DeleteLoader
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.reading.output import KeptRows
@@ -34,7 +34,7 @@ def to_batches_for_tasks(
     storage: Storage,
     *,
     resume: ResumePlace = START,
-    deletes: DeleteCache | None = None,
+    deletes: LoadingCache | None = None,
     ahead: Ahead | None = None,
 ) -> Iterator[PlacedBatch]:
     """Yield the rows of the plan's tasks in order, from `resume` on.
@@ -45,7 +45,7 @@ def to_batches_for_tasks(
     of this call: whoever resumes knows how many came before, and cuts the rest. Never plans, and
     reads neither metadata nor manifests.
     """
-    pieces = _pieces(plan, _task_reader(plan, storage, deletes or DeleteCache(), ahead), resume)
+    pieces = _pieces(plan, _task_reader(plan, storage, deletes or LoadingCache(), ahead), resume)
     return pieces if plan.options.limit is None else _limited(pieces, plan.options.limit)
 
 
@@ -68,7 +68,7 @@ def _limited(pieces: Iterator[PlacedBatch], limit: int) -> Iterator[PlacedBatch]
 
 
 def _task_reader(
-    plan: ReadPlan, storage: Storage, deletes: DeleteCache, ahead: Ahead | None
+    plan: ReadPlan, storage: Storage, deletes: LoadingCache, ahead: Ahead | None
 ) -> TaskReader:
     schema = plan.metadata.schema_by_id(plan.schema_id)
     loader = DeleteLoader(

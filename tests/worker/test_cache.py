@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from floeberg.protocol.errors import Cancelled
-from floeberg.worker.deletes.cache import DeleteCache
+from floeberg.worker.cache import LoadingCache
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Loaded:
 
 
 def test_loads_a_thing_once() -> None:
-    cache = DeleteCache()
+    cache = LoadingCache()
     loads: list[str] = []
 
     def load() -> Loaded:
@@ -31,7 +31,7 @@ def test_loads_a_thing_once() -> None:
 
 
 def test_forgets_what_was_not_used_for_longest() -> None:
-    cache = DeleteCache(max_bytes=10)
+    cache = LoadingCache(max_bytes=10)
     loads: list[str] = []
 
     def get(name: str) -> None:
@@ -50,14 +50,14 @@ def test_forgets_what_was_not_used_for_longest() -> None:
 
 
 def test_returns_what_is_too_large_to_keep() -> None:
-    cache = DeleteCache(max_bytes=10)
+    cache = LoadingCache(max_bytes=10)
 
     assert cache.get("big", lambda: Loaded("big", 100)).name == "big"
     assert cache.size_bytes == 0
 
 
 def test_a_failed_load_is_tried_again() -> None:
-    cache = DeleteCache()
+    cache = LoadingCache()
 
     def fail() -> Loaded:
         raise ValueError("not now")
@@ -68,7 +68,7 @@ def test_a_failed_load_is_tried_again() -> None:
 
 
 def test_threads_that_want_one_thing_share_one_load() -> None:
-    cache = DeleteCache()
+    cache = LoadingCache()
     started, may_finish = threading.Event(), threading.Event()
     loads: list[str] = []
 
@@ -88,7 +88,7 @@ def test_threads_that_want_one_thing_share_one_load() -> None:
 
 
 def test_a_load_that_was_cancelled_is_tried_again_by_who_waited_for_it() -> None:
-    cache = DeleteCache()
+    cache = LoadingCache()
     started, may_fail = threading.Event(), threading.Event()
 
     def fail() -> Loaded:

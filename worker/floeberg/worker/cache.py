@@ -1,4 +1,4 @@
-"""What was loaded from delete files, kept while there is room, for all the tasks of a worker."""
+"""What was loaded from files, kept while there is room, for all who ask for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Sized(Protocol):
 T = TypeVar("T", bound=Sized)
 
 
-class DeleteCache:
+class LoadingCache:
     """A cache bounded in bytes, least recently used first out. Safe to share between threads.
 
     When several threads ask for one thing at once, one loads it and the others wait for it.
@@ -52,6 +52,11 @@ class DeleteCache:
                 return cast(T, entry.result())
             except Unavailable:
                 continue  # our own load may fare better
+
+    def holds(self, key: Hashable) -> bool:
+        """Say whether `key` is in the cache, or being loaded."""
+        with self._lock:
+            return key in self._entries
 
     def _load(self, key: Hashable, entry: Future[Sized], load: Callable[[], T]) -> T:
         try:
