@@ -91,11 +91,12 @@ class CountingStorage:
     """Reads local files, and counts for each location the requests and the bytes they brought.
 
     `rounds` has the locations of each call for bytes: what is asked for in one call is fetched at
-    once. With `is_far` it says that it is an object store, from which readers fetch ahead.
+    once. With `is_far` it says that it is an object store, from which readers fetch ahead. `inner`
+    reads, if not local files.
     """
 
-    def __init__(self, *, is_far: bool = False) -> None:
-        self._inner = open_storage()
+    def __init__(self, inner: Storage | None = None, *, is_far: bool = False) -> None:
+        self._inner = inner or open_storage()
         self._is_far = is_far
         self._lock = threading.Lock()
         self.rounds: list[list[str]] = []

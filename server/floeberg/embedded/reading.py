@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import replace
+from contextlib import closing
 
 import pyarrow as pa
 
@@ -11,9 +11,8 @@ from floeberg.process.ahead import read_in_order
 from floeberg.process.background import Background
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.storage import Storage
-from floeberg.worker.cache import LoadingCache
 from floeberg.worker.files.windows import Ahead
-from floeberg.worker.reading import to_batches_for_tasks
+from floeberg.worker.reading import PlanReader, to_batches_for_tasks
 
 # of all the scans in this process; without a scan there is no thread
 _AHEAD = Ahead(Background(16, "floeberg-fetch"))
@@ -29,15 +28,16 @@ def read_plan(
     """
     if plan.options.limit == 0:
         return
-    deletes = LoadingCache()
     ahead = _AHEAD if overlap else None
+    if plan.options.limit is not None or (in_flight == 1 and not overlap):
+        for placed in to_batches_for_tasks(plan, storage, ahead=ahead):
+            yield placed.batch
+        return
+    reader = PlanReader(plan, storage, ahead=ahead, readers=in_flight)
 
-    def read(part: ReadPlan) -> Iterator[pa.RecordBatch]:
-        for placed in to_batches_for_tasks(part, storage, deletes=deletes, ahead=ahead):
+    def read(index: int) -> Iterator[pa.RecordBatch]:
+        for placed in reader.task_batches(index):
             yield placed.batch
 
-    if plan.options.limit is not None or (in_flight == 1 and not overlap):
-        yield from read(plan)
-        return
-    parts = [replace(plan, tasks=(task,)) for task in plan.tasks]
-    yield from read_in_order(parts, read, in_flight=in_flight)
+    with closing(reader):
+        yield from read_in_order(range(len(plan.tasks)), read, in_flight=in_flight)

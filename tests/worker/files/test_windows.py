@@ -9,7 +9,7 @@ import pytest
 
 from floeberg.process.background import Background
 from floeberg.protocol.errors import AccessDenied
-from floeberg.worker.files.windows import Ahead, Windows
+from floeberg.worker.files.windows import Ahead, Room, Windows
 from tests.support.waiting import wait_until
 
 CONTENT = bytes(i % 251 for i in range(600_000))
@@ -56,7 +56,7 @@ def take(windows: Windows, start: int, length: int) -> None:
 
 
 def test_without_leave_a_window_is_fetched_when_it_is_read(rounds: Rounds) -> None:
-    windows = Windows(rounds.fetch, None)
+    windows = Windows(rounds.fetch, None, Room())
     windows.expect(windows_of(0, 50_000))
     assert rounds.asked == []
 
@@ -70,12 +70,13 @@ def test_without_leave_a_window_is_fetched_when_it_is_read(rounds: Rounds) -> No
 
 
 def test_windows_are_fetched_ahead_as_far_as_there_is_room(rounds: Rounds, ahead: Ahead) -> None:
-    windows = Windows(rounds.fetch, ahead, held_bytes=2500)
+    windows = Windows(rounds.fetch, ahead, Room(2500))
     windows.expect(windows_of(*range(0, 10_000, 2000)))
-    wait_until(lambda: len(rounds.asked) == 2, "two windows to be fetched")
+    wait_until(lambda: len(rounds.asked) == 1, "the first window to be fetched")
 
     take(windows, 0, 999)
-    assert len(rounds.asked) == 2
+    wait_until(lambda: len(rounds.asked) == 2, "a second window to be fetched")
+    assert windows.unread_bytes == 5000
     take(windows, 999, 1)
     wait_until(lambda: len(rounds.asked) == 3, "the next window to be fetched")
 
@@ -84,7 +85,7 @@ def test_windows_are_fetched_ahead_as_far_as_there_is_room(rounds: Rounds, ahead
 
 
 def test_a_window_larger_than_the_room_is_fetched_alone(rounds: Rounds, ahead: Ahead) -> None:
-    windows = Windows(rounds.fetch, ahead, held_bytes=10)
+    windows = Windows(rounds.fetch, ahead, Room(10))
     windows.expect(windows_of(0, 2000))
 
     take(windows, 0, 1000)
@@ -94,7 +95,7 @@ def test_a_window_larger_than_the_room_is_fetched_alone(rounds: Rounds, ahead: A
 
 
 def test_a_column_that_runs_ahead_takes_only_its_own(rounds: Rounds) -> None:
-    windows = Windows(rounds.fetch, None, held_bytes=2000)
+    windows = Windows(rounds.fetch, None, Room(2000))
     first, second = [(0, 1000), (500_000, 1000)], [(1000, 1000), (501_000, 1000)]
     windows.expect([first, second])
 
@@ -107,7 +108,7 @@ def test_a_column_that_runs_ahead_takes_only_its_own(rounds: Rounds) -> None:
 
 
 def test_neighbours_are_one_request_and_parts_of_it_are_read_apart(rounds: Rounds) -> None:
-    windows = Windows(rounds.fetch, None)
+    windows = Windows(rounds.fetch, None, Room())
     windows.expect([[(2000, 1000), (0, 1000), (1000, 500)]])
 
     take(windows, 1000, 500)
@@ -120,7 +121,7 @@ def test_neighbours_are_one_request_and_parts_of_it_are_read_apart(rounds: Round
 def test_an_error_of_the_background_is_raised_by_the_read_that_needs_it(
     rounds: Rounds, ahead: Ahead
 ) -> None:
-    windows = Windows(rounds.fetch, ahead, held_bytes=1000)
+    windows = Windows(rounds.fetch, ahead, Room(1000))
     windows.expect(windows_of(0, 2000))
     wait_until(lambda: len(rounds.asked) == 1, "the first window to be fetched")
     rounds.error = AccessDenied("no")
@@ -133,14 +134,18 @@ def test_an_error_of_the_background_is_raised_by_the_read_that_needs_it(
 
 
 def test_what_is_given_up_is_not_fetched(rounds: Rounds, ahead: Ahead) -> None:
+    windows = Windows(rounds.fetch, ahead, Room(100_000))
+    windows.expect(windows_of(*range(0, 20_000, 2000)))
+    take(windows, 0, 0)
+    wait_until(lambda: len(rounds.asked) == 10, "all windows to be fetched")
+    rounds.asked.clear()
     rounds.released.clear()
-    windows = Windows(rounds.fetch, ahead, held_bytes=100_000)
     windows.expect(windows_of(*range(0, 20_000, 2000)))
     wait_until(lambda: len(rounds.asked) == 2, "the threads to begin")
 
     windows.forget()
     rounds.released.set()
-    probe = Windows(rounds.fetch, ahead)
+    probe = Windows(rounds.fetch, ahead, Room())
     probe.expect(windows_of(90_000))
     take(probe, 90_000, 1000)
 
@@ -149,7 +154,7 @@ def test_what_is_given_up_is_not_fetched(rounds: Rounds, ahead: Ahead) -> None:
 
 
 def test_an_object_that_is_shorter_than_was_said_gives_what_there_is(rounds: Rounds) -> None:
-    windows = Windows(rounds.fetch, None)
+    windows = Windows(rounds.fetch, None, Room())
     windows.expect([[(599_000, 900), (599_950, 900)]])
 
     take(windows, 599_000, 900)

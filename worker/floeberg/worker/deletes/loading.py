@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from floeberg.process.storage.ranges import Range
 from floeberg.protocol.errors import CorruptDeletes
 from floeberg.protocol.files import Content, DeleteFile
 from floeberg.protocol.metadata import TableMetadata
@@ -24,7 +25,8 @@ from floeberg.worker.deletes.positions import (
     load_position_deletes,
     union,
 )
-from floeberg.worker.deletes.vectors import load_deletion_vector
+from floeberg.worker.deletes.vectors import load_deletion_vector, vector_range
+from floeberg.worker.files.opening import first_range
 from floeberg.worker.projection.flat import FlatField
 
 
@@ -72,14 +74,39 @@ class DeleteLoader:
         by_keys: dict[tuple[int, ...], list[DeleteFile]] = {}
         positional: list[DeleteFile] = []
         for file in task.delete_files:
-            if file.content is Content.EQUALITY_DELETES:
-                by_keys.setdefault(file.equality_ids, []).append(file)
-            else:
+            if _is_positional(file):
                 positional.append(file)
+            else:
+                by_keys.setdefault(file.equality_ids, []).append(file)
         return TaskDeletes(
             self._positions(task.data_file.location, positional),
             tuple(self._equality(files) for files in by_keys.values()),
         )
+
+    def first_ranges(self, task: FileScanTask) -> list[tuple[str, Range]]:
+        """Return what loading the task's deletes fetches before all else, of files that are not in
+        the cache; raises nothing."""
+        has_vector = any(file.is_deletion_vector for file in task.delete_files)
+        found: list[tuple[str, Range]] = []
+        for file in task.delete_files:
+            is_replaced = has_vector and _is_positional(file) and not file.is_deletion_vector
+            if is_replaced or self._is_kept(file):
+                continue
+            part = vector_range(file) if file.is_deletion_vector else first_range(file)
+            if part is not None:
+                found.append((file.location, part))
+        return found
+
+    def _is_kept(self, file: DeleteFile) -> bool:
+        if file.is_deletion_vector:
+            return self._cache.holds(self._vector_key(file))
+        if _is_positional(file):
+            return self._cache.holds(self._positions_key(file))
+        try:
+            types = _types(key_fields(self._metadata, self._schema, file))
+        except CorruptDeletes:
+            return True  # nor is it loaded
+        return self._cache.holds(self._columns_key(file, types))
 
     def _positions(self, location: str, files: Sequence[DeleteFile]) -> Positions:
         vectors = [file for file in files if file.is_deletion_vector]
@@ -98,22 +125,21 @@ class DeleteLoader:
                 f"a deletion vector of {file.referenced_data_file} in {file.location}"
                 f" was planned for {location}"
             )
-        key = ("vector", *self._file_key(file), file.content_offset, file.content_size_bytes)
         return self._cache.get(
-            key, lambda: load_deletion_vector(self._storage, file, self._verify_crc)
+            self._vector_key(file),
+            lambda: load_deletion_vector(self._storage, file, self._verify_crc),
         ).positions
 
     def _position_file(self, file: DeleteFile, location: str) -> Positions:
         return self._cache.get(
-            ("positions", *self._file_key(file)),
+            self._positions_key(file),
             lambda: load_position_deletes(self._storage, file, self._verify_crc),
         ).of(location)
 
     def _equality(self, files: Sequence[DeleteFile]) -> EqualityDeletes:
         """Return the keys of files that all compare the same fields."""
         fields = key_fields(self._metadata, self._schema, files[0])
-        # what is kept is in the table's types, which may differ from one schema to another
-        types = tuple((flat.field.field_id, str(flat.field.type)) for flat in fields)
+        types = _types(fields)
         key = ("keys", types, *(self._file_key(file) for file in files))
         return EqualityDeletes(
             fields, self._cache.get(key, lambda: self._key_set(files, fields, types))
@@ -129,9 +155,27 @@ class DeleteLoader:
         self, file: DeleteFile, fields: Sequence[FlatField], types: Hashable
     ) -> KeyColumns:
         return self._cache.get(
-            ("key columns", types, *self._file_key(file)),
+            self._columns_key(file, types),
             lambda: load_key_columns(self._storage, self._metadata, file, fields, self._verify_crc),
         )
 
+    def _vector_key(self, file: DeleteFile) -> Hashable:
+        return ("vector", *self._file_key(file), file.content_offset, file.content_size_bytes)
+
+    def _positions_key(self, file: DeleteFile) -> Hashable:
+        return ("positions", *self._file_key(file))
+
+    def _columns_key(self, file: DeleteFile, types: Hashable) -> Hashable:
+        return ("key columns", types, *self._file_key(file))
+
     def _file_key(self, file: DeleteFile) -> tuple[Hashable, ...]:
         return (self._storage_id, file.location, file.size_bytes)
+
+
+def _is_positional(file: DeleteFile) -> bool:
+    return file.content is not Content.EQUALITY_DELETES
+
+
+def _types(fields: Sequence[FlatField]) -> Hashable:
+    """What is kept is in the table's types, which may differ from one schema to another."""
+    return tuple((flat.field.field_id, str(flat.field.type)) for flat in fields)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from pyroaring import BitMap64
 
+from floeberg.process.storage.ranges import Range
 from floeberg.protocol.errors import CorruptDeletes, MissingFile
 from floeberg.protocol.files import DeleteFile
 from floeberg.protocol.storage import Storage
@@ -39,27 +40,32 @@ class DeletionVector:
 
 def load_deletion_vector(storage: Storage, file: DeleteFile, verify_crc: bool) -> DeletionVector:
     """Read the vector that `file` places. Raises `CorruptDeletes` and `MissingFile`."""
-    if file.content_offset is None or file.content_size_bytes is None:
+    place = vector_range(file)
+    if place is None:
         raise CorruptDeletes(
             f"the deletion vector in {file.location} has no content offset and size in its manifest"
         )
-    where = f"the deletion vector at byte {file.content_offset} of {file.location}"
+    start, length = place
+    where = f"the deletion vector at byte {start} of {file.location}"
     try:
-        [blob] = storage.read_ranges(
-            file.location, [(file.content_offset, file.content_size_bytes)]
-        )
+        [blob] = storage.read_ranges(file.location, [place])
     except MissingFile as exc:
         raise MissingFile(file.location, "deletion vector file") from exc
-    if len(blob) != file.content_size_bytes:
-        raise CorruptDeletes(
-            f"{where} has {len(blob)} bytes; its manifest says {file.content_size_bytes}"
-        )
+    if len(blob) != length:
+        raise CorruptDeletes(f"{where} has {len(blob)} bytes; its manifest says {length}")
     positions = decode_vector(blob, where, verify_crc)
     if len(positions) != file.record_count:
         raise CorruptDeletes(
             f"{where} deletes {len(positions)} rows; its manifest says {file.record_count}"
         )
     return DeletionVector(positions)
+
+
+def vector_range(file: DeleteFile) -> Range | None:
+    """Return where the vector lies; None where its manifest does not say."""
+    if file.content_offset is None or file.content_size_bytes is None:
+        return None
+    return file.content_offset, file.content_size_bytes
 
 
 def decode_vector(blob: bytes, where: str, verify_crc: bool) -> Positions:

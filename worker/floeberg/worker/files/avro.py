@@ -194,6 +194,10 @@ class AvroRows:
         if stream.read(1):
             raise ValueError(f"its block at byte {block.start} holds more than it says")
 
+    @property
+    def unread_bytes(self) -> int:
+        return self._source.unread_bytes
+
     def close(self) -> None:
         self._source.close()
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from floeberg.process.storage.ranges import Range
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable, MissingFile, Unsupported
 from floeberg.protocol.files import DataFile, DeleteFile, FileFormat
 from floeberg.protocol.name_mapping import NameMapping
 from floeberg.protocol.storage import Storage
+from floeberg.worker.cache import LoadingCache
 from floeberg.worker.files.avro import AvroRows
 from floeberg.worker.files.orc import OrcRows
-from floeberg.worker.files.parquet import ParquetRows
-from floeberg.worker.files.ranges import TAIL_BYTES, RangeFile
+from floeberg.worker.files.parquet import ParquetRows, read_contents
+from floeberg.worker.files.ranges import TAIL_BYTES, RangeFile, tail_range
 from floeberg.worker.files.rows import StoredFile
 from floeberg.worker.files.windows import Ahead
 
@@ -25,38 +27,48 @@ def open_rows(
     verify_crc: bool = True,
     corrupt: type[CorruptTable] = CorruptDataFile,
     ahead: Ahead | None = None,
+    footers: LoadingCache | None = None,
 ) -> StoredFile:
     """Open the rows of `file`; the caller closes them.
 
-    With `ahead`, what is far away is fetched before it is read. Raises `corrupt` when the file
-    cannot be decoded or has not the rows that its manifest says, `MissingFile` when it is gone, and
-    `Unsupported` for encrypted files.
+    With `ahead`, what is far away is fetched before it is read. `footers` keeps what was read of
+    Parquet files for those that are opened again, always with the same other arguments. Raises
+    `corrupt` when the file cannot be decoded or has not the rows that its manifest says,
+    `MissingFile` when it is gone, and `Unsupported` for encrypted files.
     """
     if file.key_metadata is not None:
         raise Unsupported(
             f"{file.location} is encrypted: reading it needs the key that its key metadata names"
         )
     role = "data file" if isinstance(file, DataFile) else "delete file"
+    kept = footers or LoadingCache()
+    leave = None if storage.is_local(file.location) else ahead
+
+    def open_parquet(size: int) -> StoredFile:
+        source = RangeFile(storage, file.location, size, ahead=leave)
+        contents = kept.get(
+            (file.location, size),
+            lambda: read_contents(
+                source, file.location, mapping=mapping, verify_crc=verify_crc, corrupt=corrupt
+            ),
+        )
+        return ParquetRows(source, contents)
+
+    def from_front_to_back(size: int) -> RangeFile:
+        source = RangeFile(storage, file.location, size, _READ_AHEAD_BYTES, leave)
+        if size <= TAIL_BYTES:
+            source.fetch_tail()
+        return source
 
     def open_with(size: int) -> StoredFile:
-        is_parquet = file.format is FileFormat.PARQUET
-        source = RangeFile(
-            storage,
-            file.location,
-            size,
-            read_ahead=0 if is_parquet else _READ_AHEAD_BYTES,
-            ahead=None if storage.is_local(file.location) else ahead,
-        )
-        if is_parquet or size <= TAIL_BYTES:
-            source.fetch_tail()
         match file.format:
             case FileFormat.PARQUET:
-                return ParquetRows(
-                    source, file.location, mapping=mapping, verify_crc=verify_crc, corrupt=corrupt
-                )
+                return open_parquet(size)
             case FileFormat.AVRO:
+                source = from_front_to_back(size)
                 return AvroRows(source, file.location, mapping=mapping, corrupt=corrupt)
             case FileFormat.ORC:
+                source = from_front_to_back(size)
                 return OrcRows(source, file.location, mapping=mapping, corrupt=corrupt)
             case FileFormat.PUFFIN:
                 raise corrupt(f"the {role} {file.location} is a Puffin file, which holds no rows")
@@ -78,3 +90,11 @@ def open_rows(
             f" its manifest says {file.record_count}"
         )
     return rows
+
+
+def first_range(file: DataFile | DeleteFile) -> Range | None:
+    """Return what opening `file` fetches before all else, None where that is not all at once."""
+    size = file.size_bytes
+    if file.format is FileFormat.PUFFIN or not size:
+        return None
+    return tail_range(size) if file.format is FileFormat.PARQUET or size <= TAIL_BYTES else None

@@ -107,6 +107,10 @@ class OrcRows:
                 ) from exc
             return batch.to_struct_array() if wanted else rows_without_columns(batch.num_rows)
 
+    @property
+    def unread_bytes(self) -> int:
+        return self._source.unread_bytes
+
     def close(self) -> None:
         self._source.close()
 

@@ -6,6 +6,7 @@ Columns are addressed by leaf number and not by path: a path is ambiguous once a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 
@@ -17,7 +18,7 @@ from floeberg.worker.arrow import ArrowField
 from floeberg.worker.files.decoding import decoding
 from floeberg.worker.files.later_units import LaterUnits
 from floeberg.worker.files.parquet_columns import ParquetColumns, ParquetFooter
-from floeberg.worker.files.ranges import RangeFile
+from floeberg.worker.files.ranges import Part, RangeFile
 from floeberg.worker.files.row_groups import (
     RowGroup,
     chunk_rows,
@@ -41,50 +42,77 @@ _FIELD_ID = b"PARQUET:field_id"
 _TRAILER_BYTES = 8
 """The length of the footer and the magic number, at the end."""
 
+_DECODED_FOOTER = 8
+"""About how many times its size a footer takes once it is decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetContents:
+    """What a file's footer says, decoded, and the tail that it was in. Safe to share between
+    readers of the file."""
+
+    tail: Part
+    footer: ParquetFooter
+    columns: tuple[StoredField, ...]
+    row_groups: Sequence[RowGroup]
+    footer_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory this takes."""
+        return self.tail.size + _DECODED_FOOTER * self.footer_bytes
+
+
+def read_contents(
+    source: RangeFile,
+    location: str,
+    *,
+    mapping: NameMapping | None = None,
+    verify_crc: bool = True,
+    corrupt: type[CorruptTable] = CorruptDataFile,
+) -> ParquetContents:
+    """Fetch the end of a file, and decode its footer."""
+    with decoding(location, corrupt):
+        source.fetch_tail()
+        raw = _read_footer(source, location)
+        metadata = pq.read_metadata(source.for_arrow())
+        as_written = metadata.schema.to_arrow_schema()
+        schema = schema_without_views(as_written)
+        columns = stored_fields(schema, _field_id, mapping)
+        row_groups = read_row_groups(raw, source.size(), metadata.num_columns)
+    found = sum(column.leaf_count for column in columns)
+    if found != metadata.num_columns:
+        raise Unsupported(
+            f"{location} has {metadata.num_columns} leaf columns, of which pyarrow shows {found}"
+        )
+    footer = ParquetFooter(location, corrupt, metadata, schema != as_written, verify_crc)
+    return ParquetContents(source.tail, footer, columns, row_groups, len(raw))
+
+
+def _read_footer(source: RangeFile, location: str) -> bytes:
+    size = source.size()
+    source.seek(max(size - _TRAILER_BYTES, 0))
+    trailer = source.read(_TRAILER_BYTES)
+    length, magic = int.from_bytes(trailer[:4], "little"), trailer[4:]
+    if magic == b"PARE":
+        raise Unsupported(f"{location} is encrypted, its footer too: its key is needed")
+    if magic != b"PAR1" or length > size - 2 * _TRAILER_BYTES:
+        raise ValueError("it does not end as a Parquet file does")
+    source.seek(size - _TRAILER_BYTES - length)
+    return source.read(length)
+
 
 class ParquetRows:
     """An open Parquet file; implements `StoredFile`."""
 
-    def __init__(
-        self,
-        source: RangeFile,
-        location: str,
-        *,
-        mapping: NameMapping | None = None,
-        verify_crc: bool = True,
-        corrupt: type[CorruptTable] = CorruptDataFile,
-    ) -> None:
-        self._location = location
-        self._corrupt = corrupt
+    def __init__(self, source: RangeFile, contents: ParquetContents) -> None:
+        source.tail = contents.tail
         self._source = source
-        with decoding(location, corrupt):
-            footer = self._read_footer()
-            metadata = pq.read_metadata(source.for_arrow())
-            as_written = metadata.schema.to_arrow_schema()
-            schema = schema_without_views(as_written)
-            self.columns = stored_fields(schema, _field_id, mapping)
-            self._row_groups = read_row_groups(footer, source.size(), metadata.num_columns)
-        self._check_leaves(metadata.num_columns)
-        self._footer = ParquetFooter(location, corrupt, metadata, schema != as_written, verify_crc)
-
-    def _read_footer(self) -> bytes:
-        size = self._source.size()
-        self._source.seek(max(size - _TRAILER_BYTES, 0))
-        trailer = self._source.read(_TRAILER_BYTES)
-        length, magic = int.from_bytes(trailer[:4], "little"), trailer[4:]
-        if magic == b"PARE":
-            raise Unsupported(f"{self._location} is encrypted, its footer too: its key is needed")
-        if magic != b"PAR1" or length > size - 2 * _TRAILER_BYTES:
-            raise ValueError("it does not end as a Parquet file does")
-        self._source.seek(size - _TRAILER_BYTES - length)
-        return self._source.read(length)
-
-    def _check_leaves(self, num_columns: int) -> None:
-        found = sum(column.leaf_count for column in self.columns)
-        if found != num_columns:
-            raise Unsupported(
-                f"{self._location} has {num_columns} leaf columns, of which pyarrow shows {found}"
-            )
+        self._footer = contents.footer
+        self._location = contents.footer.location
+        self._corrupt = contents.footer.corrupt
+        self._row_groups = contents.row_groups
+        self.columns = contents.columns
 
     @property
     def num_rows(self) -> int:
@@ -103,42 +131,16 @@ class ParquetRows:
         groups = self._wanted_groups(share, may_match)
         if any(group.is_encrypted(leaves | later.leaves) for group in groups):
             raise Unsupported(f"{self._location} has encrypted columns: their keys are needed")
-        if later.leaves:
-            return self._chunks_in_phases(groups, leaves, share.from_row, later)
-        return self._chunks_at_once(groups, leaves, share.from_row)
-
-    def _chunks_at_once(
-        self, groups: Sequence[RowGroup], leaves: Set[int], from_row: int
-    ) -> Iterator[Chunk]:
         columns = ParquetColumns(self._footer, self._source, groups, leaves)
         columns.expect(groups)
-        for run in consecutive_runs(groups):
-            batch_rows = chunk_rows(run, columns.leaves)
-            for first_row, rows in columns.batches(run, batch_rows, from_row):
-                yield Chunk(first_row, rows, first_row + len(rows) == groups[-1].end_row)
-
-    def _chunks_in_phases(
-        self, groups: Sequence[RowGroup], leaves: Set[int], from_row: int, later: Later
-    ) -> Iterator[Chunk]:
+        if not later.leaves:
+            return _chunks_at_once(columns, groups, share.from_row)
         both = sorted(leaves | later.leaves)
         units = skippable_units(groups, both)
-        columns = ParquetColumns(self._footer, self._source, groups, leaves)
-        with self._source.beside() as source:
-            later_columns = ParquetColumns(self._footer, source, groups, later.leaves)
-            later_units = LaterUnits(later_columns, units, later.demand)
-            columns.expect(groups)
-            for index, unit in enumerate(units):
-                batch_rows = chunk_rows(unit, both)
-                later_unit = later_units.begin(index, batch_rows)
-                for first_row, rows in columns.batches(unit, batch_rows, from_row):
-                    end_row = first_row + len(rows)
-                    yield Chunk(
-                        first_row,
-                        rows,
-                        end_row == groups[-1].end_row,
-                        partial(later_unit.rows, first_row, end_row),
-                    )
-                later_units.end(index, later_unit)
+        source = self._source.beside()
+        later_columns = ParquetColumns(self._footer, source, groups, later.leaves)
+        later_units = LaterUnits(later_columns, units, later.demand)
+        return _chunks_in_phases(columns, units, later_units, both, share.from_row)
 
     def _wanted_groups(self, share: Share, may_match: MayMatch | None) -> list[RowGroup]:
         with decoding(self._location, self._corrupt):
@@ -150,6 +152,10 @@ class ParquetRows:
             and group.num_rows
             and (may_match is None or may_match(group))
         ]
+
+    @property
+    def unread_bytes(self) -> int:
+        return self._source.unread_bytes
 
     def close(self) -> None:
         self._source.close()
@@ -164,6 +170,36 @@ class ParquetRows:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _chunks_at_once(
+    columns: ParquetColumns, groups: Sequence[RowGroup], from_row: int
+) -> Iterator[Chunk]:
+    for run in consecutive_runs(groups):
+        batch_rows = chunk_rows(run, columns.leaves)
+        for first_row, rows in columns.batches(run, batch_rows, from_row):
+            yield Chunk(first_row, rows, first_row + len(rows) == groups[-1].end_row)
+
+
+def _chunks_in_phases(
+    columns: ParquetColumns,
+    units: Sequence[Sequence[RowGroup]],
+    later_units: LaterUnits,
+    both: Sequence[int],
+    from_row: int,
+) -> Iterator[Chunk]:
+    for index, unit in enumerate(units):
+        batch_rows = chunk_rows(unit, both)
+        later_unit = later_units.begin(index, batch_rows)
+        for first_row, rows in columns.batches(unit, batch_rows, from_row):
+            end_row = first_row + len(rows)
+            yield Chunk(
+                first_row,
+                rows,
+                end_row == units[-1][-1].end_row,
+                partial(later_unit.rows, first_row, end_row),
+            )
+        later_units.end(index, later_unit)
 
 
 def _field_id(field: ArrowField) -> int | None:

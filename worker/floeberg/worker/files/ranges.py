@@ -10,10 +10,16 @@ import pyarrow as pa
 
 from floeberg.process.storage.ranges import Range
 from floeberg.protocol.storage import Storage
-from floeberg.worker.files.windows import Ahead, Windows
+from floeberg.worker.files.windows import Ahead, Room, Windows
 
 TAIL_BYTES = 512 << 10
 """Holds the footer of most files, and all of a small one."""
+
+
+def tail_range(size: int) -> Range:
+    """Return where the tail of an object of `size` bytes lies."""
+    start = max(0, size - TAIL_BYTES)
+    return start, size - start
 
 
 class RangeFile(io.RawIOBase):
@@ -31,6 +37,7 @@ class RangeFile(io.RawIOBase):
         size: int,
         read_ahead: int = 0,
         ahead: Ahead | None = None,
+        room: Room | None = None,
     ) -> None:
         self._storage = storage
         self._location = location
@@ -38,35 +45,48 @@ class RangeFile(io.RawIOBase):
         self._read_ahead = read_ahead
         self._ahead = ahead
         self._position = 0
-        self._windows = Windows(self._fetch, ahead)
-        self._tail = _Part(size, b"")
-        self._last: list[_Part] = []
+        self._room = room or (Room(ahead.held_bytes) if ahead else Room())
+        self._windows = Windows(self._fetch, ahead, self._room)
+        self._beside: list[RangeFile] = []
+        self.tail = Part(size, b"")
+        """The end of the file, which is kept as long as the file is open."""
+        self._last: list[Part] = []
 
     def fetch_tail(self) -> None:
-        """Fetch the end of the file, to keep as long as the file is open."""
-        start = max(0, self._size - TAIL_BYTES)
-        self._tail = self._fetch_part(start, self._size - start)
+        start, length = tail_range(self._size)
+        self.tail = self._fetch_part(start, length)
 
     def expect(self, windows: Sequence[Sequence[Range]]) -> None:
         """Say what will be read, in order and once: each window is one round of requests."""
         self._windows.expect(self._before_tail(windows))
 
     def _before_tail(self, windows: Sequence[Sequence[Range]]) -> list[list[Range]]:
-        end = self._tail.start
+        end = self.tail.start
         return [[(s, min(n, end - s)) for s, n in window if s < end] for window in windows]
 
     def close(self) -> None:
         """Give up what is held, and what is on its way."""
+        for other in self._beside:
+            other.close()
         self._windows.forget()
         self._last.clear()
         super().close()
 
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes that are expected to be read and have not been."""
+        return self._windows.unread_bytes + sum(other.unread_bytes for other in self._beside)
+
     def beside(self) -> RangeFile:
-        """Return another file over the same object, which expects and fetches windows of its own;
-        the caller closes it.
+        """Return another file over the same object, which expects windows of its own.
+
+        It shares this one's room, and is closed with it at the latest.
         """
-        other = RangeFile(self._storage, self._location, self._size, self._read_ahead, self._ahead)
-        other._tail = self._tail
+        other = RangeFile(
+            self._storage, self._location, self._size, self._read_ahead, self._ahead, self._room
+        )
+        other.tail = self.tail
+        self._beside.append(other)
         return other
 
     def for_arrow(self) -> pa.NativeFile:
@@ -119,21 +139,21 @@ class RangeFile(io.RawIOBase):
 
     def _take(self, start: int, length: int) -> pa.Buffer:
         """Return some of `length` bytes from `start` on, nothing only at the object's end."""
-        for part in (self._tail, *self._last):
+        for part in (self.tail, *self._last):
             if part.holds(start):
                 return part.take(start, length)
         expected = self._windows.take(start, length)
         if expected is not None:
             return expected
-        stops = (self._size, self._tail.start, self._windows.next_start(start) or self._size)
+        stops = (self._size, self.tail.start, self._windows.next_start(start) or self._size)
         stop = min(stop for stop in stops if stop > start)
         found = self._fetch_part(start, min(max(length, self._read_ahead), stop - start))
         self._last = [*self._last[-1:], found]
         return found.take(start, length)
 
-    def _fetch_part(self, start: int, length: int) -> _Part:
+    def _fetch_part(self, start: int, length: int) -> Part:
         [data] = self._fetch([(start, length)])
-        return _Part(start, data)
+        return Part(start, data)
 
     def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
         return self._storage.read_ranges(self._location, ranges)
@@ -162,7 +182,7 @@ class _Uncopied(io.RawIOBase):
         return self._file.read_buffer(length if length is not None else -1)
 
 
-class _Part:
+class Part:
     """The object's bytes from `start` on, as many as came."""
 
     __slots__ = ("_data", "start")
@@ -170,6 +190,10 @@ class _Part:
     def __init__(self, start: int, data: bytes) -> None:
         self.start = start
         self._data = pa.py_buffer(data)
+
+    @property
+    def size(self) -> int:
+        return self._data.size
 
     def holds(self, place: int) -> bool:
         return self.start <= place < self.start + self._data.size

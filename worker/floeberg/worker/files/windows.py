@@ -27,21 +27,39 @@ Fetch: TypeAlias = Callable[[Sequence[Range]], list[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """Leave to fetch before there is need, by the threads of `background`."""
+    """Leave to fetch before there is need, by the threads of `background`.
+
+    As many bytes as `held_bytes` may be on their way or wait to be read, for each file that is
+    being read.
+    """
 
     background: Background
+    held_bytes: int = HELD_BYTES
+
+
+class Room:
+    """How many more bytes may be held; below zero after a single window that is larger."""
+
+    def __init__(self, left_bytes: int = HELD_BYTES) -> None:
+        self.left_bytes = left_bytes
 
 
 class Windows:
     """The bytes of one object that are expected to be read, each once.
 
-    What was read to its end is forgotten. Not safe to share between threads.
+    With `ahead` the first window is fetched when it is expected, and the following ones once
+    reading has begun, as far as there is room. What was read to its end is forgotten. Not safe to
+    share between threads, nor is the room.
     """
 
-    def __init__(self, fetch: Fetch, ahead: Ahead | None, held_bytes: int = HELD_BYTES) -> None:
+    def __init__(self, fetch: Fetch, ahead: Ahead | None, room: Room) -> None:
         self._fetch = fetch
         self._ahead = ahead
-        self._room = held_bytes
+        self._room = room
+        self._has_begun = False
+        self._held_bytes = 0
+        self.unread_bytes = 0
+        """Bytes that are expected to be read and have not been, fetched or not."""
         self._expected: deque[list[Range]] = deque()
         # in the order of their starts; they overlap in damaged files only
         self._pieces: list[_Piece] = []
@@ -51,13 +69,15 @@ class Windows:
         """Say what will be read, in order, in place of what was expected before."""
         self.forget()
         self._expected.extend(_without_empty(windows))
+        self.unread_bytes = sum(map(_size, self._expected))
         self._fetch_ahead()
 
     def forget(self) -> None:
         """Expect nothing, and give up what was fetched."""
         for piece in self._pieces:
             piece.source.drop()
-            self._room += piece.length
+        self._hold(-self._held_bytes)
+        self.unread_bytes = 0
         self._expected.clear()
         self._pieces.clear()
         self._starts.clear()
@@ -73,6 +93,9 @@ class Windows:
 
         Raises what fetching them raised. The bytes may be shared: they are not to be changed.
         """
+        if not self._has_begun:
+            self._has_begun = True
+            self._fetch_ahead()
         piece = self._piece_at(start)
         if piece is None and self._request(start):
             piece = self._piece_at(start)
@@ -91,7 +114,12 @@ class Windows:
     def _remove(self, piece: _Piece) -> None:
         i = self._pieces.index(piece, bisect_left(self._starts, piece.start))
         del self._pieces[i], self._starts[i]
-        self._room += piece.length
+        self._hold(-piece.length)
+        self.unread_bytes -= piece.length
+
+    def _hold(self, num_bytes: int) -> None:
+        self._held_bytes += num_bytes
+        self._room.left_bytes -= num_bytes
 
     def _fetch_ahead(self) -> None:
         if self._ahead is None:
@@ -100,7 +128,9 @@ class Windows:
             self._ahead.background.submit(self._add(self._expected.popleft()))
 
     def _has_room(self, window: Sequence[Range]) -> bool:
-        return not self._pieces or sum(length for _, length in window) <= self._room
+        if not self._pieces:
+            return True
+        return self._has_begun and _size(window) <= self._room.left_bytes
 
     def _request(self, place: int) -> bool:
         """Ask for the window of `place`, and say whether it is in one."""
@@ -125,7 +155,7 @@ class Windows:
             i = bisect_right(self._starts, piece.start)
             self._pieces.insert(i, piece)
             self._starts.insert(i, piece.start)
-            self._room -= piece.length
+            self._hold(piece.length)
         assert fetched.job is not None
         return fetched.job
 
@@ -185,3 +215,7 @@ def _cut(data: pa.Buffer, offset: int, length: int) -> pa.Buffer:
 def _without_empty(windows: Sequence[Sequence[Range]]) -> list[list[Range]]:
     filled = ([part for part in window if part[1] > 0] for window in windows)
     return [window for window in filled if window]
+
+
+def _size(window: Sequence[Range]) -> int:
+    return sum(length for _, length in window)

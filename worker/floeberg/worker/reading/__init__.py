@@ -1,5 +1,5 @@
 """From tasks to batches of rows."""
 
-from floeberg.worker.reading.plans import PlacedBatch, to_batches_for_tasks
+from floeberg.worker.reading.plans import PlacedBatch, PlanReader, to_batches_for_tasks
 
-__all__ = ["PlacedBatch", "to_batches_for_tasks"]
+__all__ = ["PlacedBatch", "PlanReader", "to_batches_for_tasks"]

@@ -6,7 +6,8 @@ after.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,8 +18,10 @@ from floeberg.worker.cache import LoadingCache
 from floeberg.worker.deletes.loading import DeleteLoader
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.reading.output import KeptRows
+from floeberg.worker.reading.primed import PrimedStorage
 from floeberg.worker.reading.slicing import join_small, slice_batch
 from floeberg.worker.reading.tasks import TaskReader
+from floeberg.worker.reading.upcoming import Upcoming
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,66 @@ class PlacedBatch:
 
     batch: pa.RecordBatch
     place: ResumePlace
+
+
+class PlanReader:
+    """Reads the tasks of a plan, each once, in up to `readers` threads; closing it ends what is on
+    its way.
+
+    `deletes` is what a process keeps of delete files between plans. With `ahead`, storage is asked
+    before there is need, where that gains anything: for the next windows of a file, and for the
+    next files. Never plans, and reads neither metadata nor manifests.
+    """
+
+    def __init__(
+        self,
+        plan: ReadPlan,
+        storage: Storage,
+        *,
+        deletes: LoadingCache | None = None,
+        ahead: Ahead | None = None,
+        readers: int = 1,
+    ) -> None:
+        self._plan = plan
+        self._upcoming: Upcoming | None = None
+        cache = deletes or LoadingCache()
+        if ahead is None:
+            self._reader = _task_reader(plan, storage, cache)
+            return
+        primed = PrimedStorage(storage, ahead.background)
+        self._reader = _task_reader(plan, primed, cache)
+        limit = plan.options.limit
+        self._upcoming = Upcoming(
+            plan.tasks, self._reader, primed, ahead, limit=limit, readers=readers
+        )
+
+    def batches(self, resume: ResumePlace = START) -> Generator[PlacedBatch, None, None]:
+        """Yield the rows of the tasks in order, from `resume` on, without regard to a limit."""
+        for index in range(resume.task, len(self._plan.tasks)):
+            yield from self.task_batches(index, resume.row if index == resume.task else 0)
+
+    def task_batches(self, index: int, from_row: int = 0) -> Iterator[PlacedBatch]:
+        """Yield the rows of one task, from its file's row `from_row` on.
+
+        Tasks are best begun in order: what comes next is told from those that were begun.
+        """
+        options = self._plan.options
+        rows = self._rows(index, from_row)
+        for kept in join_small(rows, options.batch_bytes // 2, options.limit):
+            yield from _placed(kept, index, options.batch_size, options.batch_bytes)
+
+    def _rows(self, index: int, from_row: int) -> Iterator[KeptRows]:
+        if self._upcoming is not None:
+            yield from self._upcoming.read(index, from_row)
+            return
+        task = self._plan.tasks[index]
+        deletes = self._reader.load_deletes(task)
+        with closing(self._reader.open(task, deletes, from_row=from_row)) as rows:
+            yield from rows
+
+    def close(self) -> None:
+        if self._upcoming is not None:
+            self._upcoming.close()
 
 
 def to_batches_for_tasks(
@@ -39,23 +102,16 @@ def to_batches_for_tasks(
 ) -> Iterator[PlacedBatch]:
     """Yield the rows of the plan's tasks in order, from `resume` on.
 
-    Every batch has the Arrow schema of `plan.projection`; without a row there is no batch.
-    `deletes` is what a worker keeps of delete files between plans. With `ahead`, storage is asked
-    before there is need, where that gains anything. The plan's limit counts the rows
-    of this call: whoever resumes knows how many came before, and cuts the rest. Never plans, and
-    reads neither metadata nor manifests.
+    Every batch has the Arrow schema of `plan.projection`; without a row there is no batch. The
+    plan's limit counts the rows of this call: whoever resumes knows how many came before, and cuts
+    the rest. The other arguments are `PlanReader`'s.
     """
-    pieces = _pieces(plan, _task_reader(plan, storage, deletes or LoadingCache(), ahead), resume)
-    return pieces if plan.options.limit is None else _limited(pieces, plan.options.limit)
-
-
-def _pieces(plan: ReadPlan, reader: TaskReader, resume: ResumePlace) -> Iterator[PlacedBatch]:
-    options = plan.options
-    for index in range(resume.task, len(plan.tasks)):
-        from_row = resume.row if index == resume.task else 0
-        rows = reader.read(plan.tasks[index], from_row)
-        for kept in join_small(rows, options.batch_bytes // 2, options.limit):
-            yield from _placed(kept, index, options.batch_size, options.batch_bytes)
+    limit = plan.options.limit
+    with (
+        closing(PlanReader(plan, storage, deletes=deletes, ahead=ahead)) as reader,
+        closing(reader.batches(resume)) as batches,
+    ):
+        yield from batches if limit is None else _limited(batches, limit)
 
 
 def _limited(pieces: Iterator[PlacedBatch], limit: int) -> Iterator[PlacedBatch]:
@@ -67,9 +123,7 @@ def _limited(pieces: Iterator[PlacedBatch], limit: int) -> Iterator[PlacedBatch]
         yield PlacedBatch(rows, piece.place)
 
 
-def _task_reader(
-    plan: ReadPlan, storage: Storage, deletes: LoadingCache, ahead: Ahead | None
-) -> TaskReader:
+def _task_reader(plan: ReadPlan, storage: Storage, deletes: LoadingCache) -> TaskReader:
     schema = plan.metadata.schema_by_id(plan.schema_id)
     loader = DeleteLoader(
         storage,
@@ -87,7 +141,6 @@ def _task_reader(
         loader,
         verify_crc=plan.options.verify_crc,
         prune=plan.options.prune,
-        ahead=ahead,
     )
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import ExitStack
 
+from floeberg.process.storage.ranges import Range
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.protocol.files import DataFile
@@ -16,9 +18,10 @@ from floeberg.protocol.name_mapping import NameMapping
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.worker.deletes.loading import DeleteLoader
-from floeberg.worker.files.opening import open_rows
-from floeberg.worker.files.rows import Demand, Later, MayMatch, Share, StoredFile
+from floeberg.worker.cache import LoadingCache
+from floeberg.worker.deletes.loading import DeleteLoader, TaskDeletes
+from floeberg.worker.files.opening import first_range, open_rows
+from floeberg.worker.files.rows import Chunk, Demand, Later, MayMatch, Share, StoredFile
 from floeberg.worker.files.stored import has_field_ids
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.projection.assembly import Assembler
@@ -32,9 +35,33 @@ from floeberg.worker.reading.row_filter import RowFilter
 
 logger = logging.getLogger(__name__)
 
+_FOOTER_CACHE_BYTES = 8 << 20
+
+
+class OpenTask:
+    """A task whose file is open, to be read once: its rows in file order, those that are kept."""
+
+    def __init__(self, file: StoredFile | None, rows: Iterator[KeptRows]) -> None:
+        self._file = file
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[KeptRows]:
+        return self._rows
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes that are still to be read, as far as is known: fetched already, or not."""
+        return self._file.unread_bytes if self._file is not None else 0
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
 
 class TaskReader:
-    """Reads the tasks of one plan, to batches of one Arrow schema."""
+    """Reads the tasks of one plan, to batches of one Arrow schema. Safe to use from several
+    threads, each with a task of its own.
+    """
 
     def __init__(
         self,
@@ -46,7 +73,6 @@ class TaskReader:
         *,
         verify_crc: bool,
         prune: bool,
-        ahead: Ahead | None,
     ) -> None:
         self._storage = storage
         self._metadata = metadata
@@ -57,24 +83,52 @@ class TaskReader:
         self._verify_crc = verify_crc
         self._prune = prune
         self._demand = Demand()
-        self._ahead = ahead
+        self._footers = LoadingCache(_FOOTER_CACHE_BYTES)
         self.arrow_schema = arrow_schema(projection)
 
-    def read(self, task: FileScanTask, from_row: int = 0) -> Iterator[KeptRows]:
-        """Yield the task's rows in file order, from the file's row `from_row` on."""
+    def load_deletes(self, task: FileScanTask) -> TaskDeletes:
+        """Return the task's deletes."""
+        return self._loader.load(task)
+
+    def first_ranges(self, task: FileScanTask) -> list[tuple[str, Range]]:
+        """Return what opening the task and loading its deletes fetches before all else, of files of
+        which nothing is known yet."""
+        file, parts = task.data_file, self._loader.first_ranges(task)
+        part = first_range(file) if file.record_count else None
+        if part is not None and not self._footers.holds((file.location, file.size_bytes)):
+            parts.append((file.location, part))
+        return parts
+
+    def open(
+        self,
+        task: FileScanTask,
+        deletes: TaskDeletes,
+        *,
+        from_row: int = 0,
+        ahead: Ahead | None = None,
+    ) -> OpenTask:
+        """Open the task, from the file's row `from_row` on; the caller closes it.
+
+        With `ahead`, the first bytes to decode are on their way when it returns.
+        """
         if task.data_file.record_count == 0:
-            return  # writers have listed empty files that they never wrote
-        deletes = self._loader.load(task)
-        row_filter = RowFilter.of(task.residual, self._schema, deletes)
-        with open_rows(
+            # writers have listed empty files that they never wrote
+            return OpenTask(None, iter(()))
+        rows = open_rows(
             self._storage,
             task.data_file,
             mapping=self._mapping,
             verify_crc=self._verify_crc,
-            ahead=self._ahead,
-        ) as rows:
+            ahead=ahead,
+            footers=self._footers,
+        )
+        with ExitStack() as on_error:
+            on_error.callback(rows.close)
             self._warn_of_unknown_columns(task.data_file, rows)
-            yield from self._read_rows(task, from_row, rows, row_filter)
+            row_filter = RowFilter.of(task.residual, self._schema, deletes)
+            kept = self._read_rows(task, from_row, rows, row_filter)
+            on_error.pop_all()
+        return OpenTask(rows, kept)
 
     def _read_rows(
         self, task: FileScanTask, from_row: int, rows: StoredFile, row_filter: RowFilter
@@ -89,23 +143,14 @@ class TaskReader:
         phases = Phases.of(
             row_filter.columns, output.stored_fields, resolver, rows, at_once=not self._prune
         )
-        assembler = Assembler(file.location, resolver.corrupt)
         chunks = rows.chunks(
             phases.first,
             share_of(task, from_row),
             self._row_group_test(task, rows, row_filter, resolver),
             Later(phases.later, self._demand),
         )
-        for chunk in chunks:
-            columns = assembler.project(phases.filter_sources, chunk.rows)
-            keep = row_filter.keep(chunk.first_row, len(chunk.rows), columns)
-            if keep is not None and not keep.any():
-                yield output.keep_none(chunk)
-                continue
-            for part in phases.output_chunks(chunk):
-                start = part.first_row - chunk.first_row
-                kept = None if keep is None else keep[start : start + len(part.rows)]
-                yield output.keep(part, kept, assembler, phases.output_sources)
+        assembler = Assembler(file.location, resolver.corrupt)
+        return _kept_rows(chunks, phases, row_filter, output, assembler)
 
     def _row_group_test(
         self, task: FileScanTask, rows: StoredFile, row_filter: RowFilter, resolver: Resolver
@@ -136,3 +181,22 @@ def share_of(task: FileScanTask, from_row: int = 0) -> Share:
     """
     is_last = task.start + task.length >= task.data_file.size_bytes
     return Share(task.start, 0 if is_last else task.length, from_row)
+
+
+def _kept_rows(
+    chunks: Iterator[Chunk],
+    phases: Phases,
+    row_filter: RowFilter,
+    output: OutputColumns,
+    assembler: Assembler,
+) -> Iterator[KeptRows]:
+    for chunk in chunks:
+        columns = assembler.project(phases.filter_sources, chunk.rows)
+        keep = row_filter.keep(chunk.first_row, len(chunk.rows), columns)
+        if keep is not None and not keep.any():
+            yield output.keep_none(chunk)
+            continue
+        for part in phases.output_chunks(chunk):
+            start = part.first_row - chunk.first_row
+            kept = None if keep is None else keep[start : start + len(part.rows)]
+            yield output.keep(part, kept, assembler, phases.output_sources)

@@ -1,0 +1,155 @@
+"""A file is read in as few rounds as its size allows, and no byte of it twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from floeberg.process.background import Background
+from floeberg.protocol.files import DataFile, FileFormat
+from floeberg.worker.cache import LoadingCache
+from floeberg.worker.files.opening import open_rows
+from floeberg.worker.files.ranges import TAIL_BYTES
+from floeberg.worker.files.row_groups import WINDOW_BYTES
+from floeberg.worker.files.rows import Share
+from floeberg.worker.files.windows import Ahead
+from tests.support.reads import CountingStorage
+
+MB = 1 << 20
+NUMBER = 8
+
+
+@pytest.fixture(params=["at need", "ahead"])
+def ahead(request: pytest.FixtureRequest) -> Ahead | None:
+    return Ahead(Background(2, "test-fetch")) if request.param == "ahead" else None
+
+
+@pytest.fixture
+def storage() -> CountingStorage:
+    return CountingStorage(is_far=True)
+
+
+def numbers(columns: int, rows: int) -> pa.Table:
+    rng = np.random.default_rng(1)
+    names = [f"n{i}" for i in range(columns)]
+    return pa.Table.from_arrays([pa.array(rng.random(rows)) for _ in names], names=names)
+
+
+def written(directory: Path, table: pa.Table, rows_a_group: int) -> DataFile:
+    path = directory / "f.parquet"
+    pq.write_table(
+        table, path, row_group_size=rows_a_group, compression="none", use_dictionary=False
+    )
+    size = path.stat().st_size
+    return DataFile(str(path), FileFormat.PARQUET, table.num_rows, size, spec_id=0)
+
+
+def rows_of(
+    storage: CountingStorage, file: DataFile, ahead: Ahead | None, leaves: Iterator[int] | range
+) -> pa.Table:
+    with open_rows(storage, file, ahead=ahead) as opened:
+        chunks = [chunk.rows for chunk in opened.chunks(frozenset(leaves))]
+        assert opened.unread_bytes == 0
+    return pa.Table.from_struct_array(pa.chunked_array(chunks))
+
+
+def test_a_small_file_takes_one_request(
+    tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    table = numbers(4, 1000)
+    file = written(tmp_path, table, 100)
+
+    found = rows_of(storage, file, ahead, range(4))
+
+    assert found.equals(table)
+    assert storage.requests == {file.location: 1}
+    assert storage.bytes_read == {file.location: file.size_bytes}
+
+
+def test_row_groups_come_a_window_at_a_time(
+    tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    rows_a_group = 7 * MB // (2 * NUMBER)
+    table = numbers(2, 6 * rows_a_group)
+    file = written(tmp_path, table, rows_a_group)
+
+    found = rows_of(storage, file, ahead, range(2))
+
+    assert found.equals(table)
+    assert len(storage.rounds) == 1 + 3  # the tail, and windows of two row groups
+    assert storage.requests == {file.location: 1 + 3}
+    # all but what is before the first page
+    assert storage.bytes_read == {file.location: file.size_bytes - 4}
+
+
+def test_a_row_group_larger_than_a_window_comes_in_slices(
+    tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    table = numbers(8, 5 * MB // NUMBER - 2000)
+    file = written(tmp_path, table, table.num_rows)
+
+    found = rows_of(storage, file, ahead, range(8))
+
+    slices = 5  # of 8 MB: a megabyte of each column, for which a request is worth it
+    assert found.equals(table)
+    assert len(storage.rounds) == 1 + slices
+    # where one column's last piece meets the next one's first, they are in different slices
+    assert storage.requests == {file.location: 1 + slices * 8}
+    assert file.size_bytes - 4 == storage.bytes_read[file.location]
+
+
+def test_columns_of_other_widths_are_read_from_the_same_slices(
+    tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    """Texts get longer and shorter, so that columns advance through their bytes at other paces."""
+    rng = np.random.default_rng(2)
+    lengths = np.linspace(10, 400, 100_000).astype(int)
+    letters = rng.bytes(400).hex()
+    grows = [letters[i % 300 :][:n] for i, n in enumerate(lengths)]
+    table = pa.table({"grows": grows, "shrinks": grows[::-1], "n": rng.random(100_000)})
+    file = written(tmp_path, table, table.num_rows)
+    assert file.size_bytes > 2 * WINDOW_BYTES
+
+    found = rows_of(storage, file, ahead, range(3))
+
+    assert found.equals(table)
+    assert storage.bytes_read[file.location] <= file.size_bytes
+    assert len(storage.rounds) <= 1 + file.size_bytes // (4 * MB) + 1
+
+
+def test_one_column_of_twenty_takes_its_bytes_only(
+    tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    table = numbers(20, MB // NUMBER)
+    file = written(tmp_path, table, table.num_rows)
+
+    found = rows_of(storage, file, ahead, range(7, 8))
+
+    assert found["n7"].equals(table["n7"])
+    assert len(storage.rounds) == 2
+    assert storage.requests == {file.location: 2}
+    assert 0 < storage.bytes_read[file.location] - TAIL_BYTES - MB < 2000
+
+
+def test_shares_of_a_file_read_its_footer_once(
+    tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    rows_a_group = MB // (2 * NUMBER)
+    table = numbers(2, 4 * rows_a_group)
+    file = written(tmp_path, table, rows_a_group)
+    footers = LoadingCache()
+
+    parts = []
+    for start in range(0, 4 * MB, MB):
+        with open_rows(storage, file, ahead=ahead, footers=footers) as opened:
+            chunks = opened.chunks(frozenset({0, 1}), Share(start, MB if start < 3 * MB else 0))
+            parts += [chunk.rows for chunk in chunks]
+
+    assert pa.Table.from_struct_array(pa.chunked_array(parts)).equals(table)
+    assert len(storage.rounds) == 1 + 4
+    assert storage.bytes_read == {file.location: file.size_bytes - 4}
