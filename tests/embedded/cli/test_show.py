@@ -10,7 +10,7 @@ from floeberg.embedded.cli import show
 from floeberg.embedded.cli.terminal import console
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.server.describing import describe_table, list_snapshots
-from tests.support.lake import Column, TableWriter, schema
+from tests.support.lake import Column, TableWriter, required, schema
 
 
 @pytest.fixture
@@ -49,6 +49,16 @@ def test_names_and_properties_cannot_take_hold_of_a_terminal(hostile: TableWrite
 
     assert "\x1b" not in text
     assert r"\x1b[2J" in text
+
+
+def test_columns_tell_whether_they_hold_null(tmp_path: Path):
+    table = TableWriter.create(tmp_path / "t", schema({"id": required("long"), "note": "string"}))
+
+    lines = shown(table, description).splitlines()
+
+    cells = [[cell.strip() for cell in line.split("│")[2:5]] for line in lines if "│" in line]
+    assert cells == [["id", "long", "no"], ["note", "string", "yes"]]
+    assert any("nulls" in line for line in lines)
 
 
 def test_a_description_tells_how_a_table_is_partitioned(hostile: TableWriter):

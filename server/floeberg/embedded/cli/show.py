@@ -55,7 +55,7 @@ def description(found: TableDescription, console: Console) -> None:
 
 def columns(found: TableDescription, console: Console) -> None:
     """Print a table's columns, nested fields below them."""
-    table = RichTable("id", "column", "type", "", "doc")
+    table = RichTable("id", "column", "type", "nulls", "doc")
 
     def add(field: NestedField, depth: int) -> None:
         kind = type(field.type).__name__.removesuffix("Type").lower()
@@ -63,7 +63,7 @@ def columns(found: TableDescription, console: Console) -> None:
             str(field.field_id),
             plain("  " * depth + field.name),
             kind if is_nested(field.type) else plain(field.type),
-            "required" if field.required else "",
+            "no" if field.required else "yes",
             plain(field.doc or ""),
         )
         for child in children(field.type):
