@@ -1,5 +1,10 @@
-"""Manifest lists and manifests: which files a snapshot is made of."""
+"""Manifest lists and manifests: which files a snapshot is made of.
 
+`decode_manifest` gives a manifest as a `Segment` of columns; `read_manifest` gives it as objects.
+"""
+
+from floeberg.protocol.manifests.columns import DamagedBuffer, Numbers, Strings
+from floeberg.protocol.manifests.decoding import DecodeManifest, decode_manifest, decode_plainly
 from floeberg.protocol.manifests.reading import (
     EntryStatus,
     ManifestEntry,
@@ -7,10 +12,20 @@ from floeberg.protocol.manifests.reading import (
     read_manifest,
     read_manifest_list,
 )
+from floeberg.protocol.manifests.segment import PartitionColumn, PartitionKind, Segment
 
 __all__ = [
+    "DamagedBuffer",
+    "DecodeManifest",
     "EntryStatus",
     "ManifestEntry",
+    "Numbers",
+    "PartitionColumn",
+    "PartitionKind",
+    "Segment",
+    "Strings",
+    "decode_manifest",
+    "decode_plainly",
     "describe_manifest",
     "read_manifest",
     "read_manifest_list",

@@ -14,8 +14,10 @@ from __future__ import annotations
 import json
 import lzma
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from typing import Any
 
@@ -61,40 +63,81 @@ def key(field_id: int) -> str:
     return f"f{field_id}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AvroFile:
-    """A container that was taken apart.
+    """A container that was taken apart: its header, and blocks that are inflated when asked for.
 
-    `schema` is the writer's; `layout` is the same with fields named by id, as `records` decodes it.
-    `blocks` are the number of records and their bytes, inflated.
+    `schema_text` is the writer's schema as the header has it. `packed` are the number of records of
+    each block and its bytes as they are stored.
     """
 
     where: str
     metadata: Mapping[str, bytes]
-    schema: Json
-    layout: Json
-    blocks: tuple[tuple[int, bytes], ...]
+    schema_text: bytes
+    packed: tuple[tuple[int, bytes], ...]
+    inflate: Callable[[bytes], bytes]
 
     def text(self, name: str) -> str | None:
         """Return a value of the header as text, or None when the header lacks it."""
         raw = self.metadata.get(name)
         return None if raw is None else raw.decode("utf-8", errors="replace")
 
+    @property
+    def count(self) -> int:
+        """The number of records that the blocks say they have."""
+        return sum(count for count, _ in self.packed)
+
+    @property
+    def schema(self) -> Json:
+        """The writer's schema. Raises `CorruptManifest` when it is none."""
+        return self._schemas[0]
+
+    @property
+    def named(self) -> Json:
+        """The schema with fields named by id, types by number, and no logical types.
+
+        Raises `CorruptManifest` as `schema` does.
+        """
+        return self._schemas[1]
+
+    @cached_property
+    def _schemas(self) -> tuple[Json, Json]:
+        with self._named_in_errors():
+            schema = json.loads(self.schema_text)
+            return schema, _by_field_id(schema)
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the number of records and the inflated bytes of each block, in order.
+
+        Raises `CorruptManifest`.
+        """
+        for count, data in self.packed:
+            with self._named_in_errors():
+                inflated = self.inflate(data)
+            yield count, inflated
+
     def records(self) -> Iterator[Record]:
         """Decode every record in order. Raises `CorruptManifest` at the first that cannot be."""
-        try:
-            for count, data in self.blocks:
-                stream = BytesIO(data)
+        with self._named_in_errors():
+            layout = parse_schema(self.named)
+        for count, data in self.blocks():
+            stream = BytesIO(data)
+            with self._named_in_errors():
                 for _ in range(count):
-                    yield schemaless_reader(stream, self.layout, None)  # type: ignore[misc]
+                    yield schemaless_reader(stream, layout, None)  # type: ignore[misc]
                 if stream.tell() != len(data):
                     raise ValueError(f"a block holds more than its {count} records")
+
+    @contextmanager
+    def _named_in_errors(self) -> Iterator[None]:
+        try:
+            yield
         except _DAMAGE as exc:
             raise CorruptManifest(f"{self.where} cannot be decoded: {_reason(exc)}") from exc
 
 
 def read_avro(raw: bytes, where: str) -> AvroFile:
-    """Take a container apart and inflate its blocks.
+    """Take a container apart.
 
     `where` names the file and its role in messages. Raises `CorruptManifest` when `raw` is not a
     whole Avro container and `Unsupported` for a codec that the Avro specification does not name.
@@ -107,22 +150,21 @@ def read_avro(raw: bytes, where: str) -> AvroFile:
         reader = _Bytes(raw, 4)
         metadata = _read_header(reader)
         sync = reader.take(_SYNC_BYTES)
-        schema = json.loads(metadata["avro.schema"])
-        layout = parse_schema(_by_field_id(schema))
+        schema_text = metadata["avro.schema"]
         codec = metadata.get("avro.codec", b"null").decode()
         inflate = CODECS.get(codec)
         if inflate is None:
             raise Unsupported(f"{where} is compressed with {codec!r}, which is no codec of Avro's")
-        blocks = []
+        packed = []
         while not reader.at_end:
             count, size = reader.long(), reader.long()
-            data = inflate(reader.take(size))
+            data = reader.take(size)
             if reader.take(_SYNC_BYTES) != sync or count < 0:
                 raise ValueError("the mark after a block is wrong")
-            blocks.append((count, data))
+            packed.append((count, data))
     except _DAMAGE as exc:
         raise CorruptManifest(f"{where} cannot be decoded: {_reason(exc)}") from exc
-    return AvroFile(where, metadata, schema, layout, tuple(blocks))
+    return AvroFile(where, metadata, schema_text, tuple(packed), inflate)
 
 
 def _reason(exc: BaseException) -> str:

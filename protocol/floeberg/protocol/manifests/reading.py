@@ -31,7 +31,7 @@ from floeberg.protocol.manifests.avro import (
     read_avro,
 )
 from floeberg.protocol.manifests.values import Convert, partition_converters
-from floeberg.protocol.types import Value
+from floeberg.protocol.types import Json, Value
 
 T = TypeVar("T")
 
@@ -87,14 +87,14 @@ def read_manifest(raw: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
     """
     role = f"manifest {manifest.location}"
     file = read_avro(raw, role)
-    _check_header(file, manifest)
+    check_header(file, manifest)
     decode = _EntryDecoder(file, manifest)
     entries = []
     for record in file.records():
         entry = decode(_Fields(record, role))
         if entry is not None:
             entries.append(entry)
-    _check_whole(raw, manifest, len(entries))
+    check_whole(raw, manifest, len(entries))
     return entries
 
 
@@ -125,17 +125,23 @@ class _Fields:
         return _Fields(self.required(field_id, dict), self.where)
 
     def numbers(self, field_id: int) -> tuple[int, ...]:
-        return tuple(self.optional(field_id, list) or ())
+        numbers = tuple(self.optional(field_id, list) or ())
+        if not all(type(n) is int for n in numbers):
+            raise CorruptManifest(f"{self.where}: field {field_id} is not a list of numbers")
+        return numbers
 
-    def by_column(self, field_id: int) -> Mapping[int, Any]:
+    def by_column(self, field_id: int, type_: type[T]) -> Mapping[int, T]:
         """Return a map from column id to value, stored as an array; empty when absent."""
         entries = self.optional(field_id, list)
         if not entries:
             return {}
         try:
-            return {e["key"]: e["value"] for e in entries if e["value"] is not None}
+            found = {e["key"]: e["value"] for e in entries if e["value"] is not None}
         except (KeyError, TypeError) as exc:
             raise CorruptManifest(f"{self.where}: field {field_id} is not a map") from exc
+        if not all(type(k) is int and type(v) is type_ for k, v in found.items()):
+            raise CorruptManifest(f"{self.where}: field {field_id} is not a map of its type")
+        return found
 
 
 def _manifest_file(r: _Fields) -> ManifestFile:
@@ -169,7 +175,7 @@ def _manifest_file(r: _Fields) -> ManifestFile:
     )
 
 
-def _check_header(file: AvroFile, manifest: ManifestFile) -> None:
+def check_header(file: AvroFile, manifest: ManifestFile) -> None:
     """Refuse a manifest whose header contradicts what the manifest list says of it: by the wrong
     spec or content, deletes would not find their data files.
     """
@@ -185,7 +191,7 @@ def _check_header(file: AvroFile, manifest: ManifestFile) -> None:
             )
 
 
-def _check_whole(raw: bytes, manifest: ManifestFile, live_entries: int) -> None:
+def check_whole(raw: bytes, manifest: ManifestFile, live_entries: int) -> None:
     """Refuse a manifest that was cut between two blocks, which Avro itself takes for the end.
 
     A file shorter than the manifest list says is believed only where the list's counts bear it out:
@@ -210,6 +216,20 @@ def _summary(r: _Fields) -> FieldSummary:
     )
 
 
+def sequence_rules(file: AvroFile) -> tuple[bool, bool]:
+    """Return whether a manifest's entries can state a sequence number, and whether it says that it
+    is of version 1 (whose entries have the number 0)."""
+    has_sequence = find_field(file.schema, 3) is not None
+    return has_sequence, not has_sequence and file.text("format-version") == "1"
+
+
+def partition_schema(file: AvroFile) -> Json:
+    """Return the writer's schema of partition tuples, None where it has none."""
+    data_file = find_field(file.schema, 2)
+    partition = find_field(data_file["type"], 102) if data_file else None
+    return partition["type"] if partition else None
+
+
 class _EntryDecoder:
     """Turns the records of one manifest into entries.
 
@@ -219,8 +239,7 @@ class _EntryDecoder:
     def __init__(self, file: AvroFile, manifest: ManifestFile) -> None:
         self._where = file.where
         self._manifest = manifest
-        self._has_sequence = find_field(file.schema, 3) is not None
-        self._is_v1 = not self._has_sequence and file.text("format-version") == "1"
+        self._has_sequence, self._is_v1 = sequence_rules(file)
         self._next_row_id = manifest.first_row_id
         self._partition = _partition_reader(file)
 
@@ -332,9 +351,10 @@ def _partition_reader(
     file: AvroFile,
 ) -> Callable[[_Fields], Mapping[int, Value | None]]:
     """Return what reads the partition tuple of an entry's file, by partition field id."""
-    data_file = find_field(file.schema, 2)
-    partition = find_field(data_file["type"], 102) if data_file else None
-    converters = tuple(partition_converters(partition["type"] if partition else None).items())
+    try:
+        converters = tuple(partition_converters(partition_schema(file)).items())
+    except ValueError as exc:
+        raise CorruptManifest(f"{file.where} cannot be decoded: {exc}") from exc
 
     def read(r: _Fields) -> Mapping[int, Value | None]:
         record = r.optional(102, dict)
@@ -357,12 +377,12 @@ def _converted(convert: Convert | None, raw: Any) -> Value | None:
 
 def _metrics(r: _Fields) -> Metrics:
     return Metrics(
-        column_sizes=r.by_column(108),
-        value_counts=r.by_column(109),
-        null_value_counts=r.by_column(110),
-        nan_value_counts=r.by_column(137),
-        lower_bounds=r.by_column(125),
-        upper_bounds=r.by_column(128),
+        column_sizes=r.by_column(108, int),
+        value_counts=r.by_column(109, int),
+        null_value_counts=r.by_column(110, int),
+        nan_value_counts=r.by_column(137, int),
+        lower_bounds=r.by_column(125, bytes),
+        upper_bounds=r.by_column(128, bytes),
     )
 
 

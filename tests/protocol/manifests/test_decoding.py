@@ -1,0 +1,185 @@
+"""The fast decoder gives what the plain one gives, to the byte, or the same error."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from floeberg.protocol.errors import FloebergError
+from floeberg.protocol.files import ManifestFile
+from floeberg.protocol.manifests import ManifestEntry, read_manifest
+from floeberg.protocol.manifests.avro import read_avro
+from floeberg.protocol.manifests.decoding import (
+    DecodeManifest,
+    decode_by_walking,
+    decode_plainly,
+)
+from floeberg.protocol.manifests.named_schema import NotWalkable
+from floeberg.protocol.manifests.walked import pack_walk
+from floeberg.protocol.manifests.walking import Strayed, walk
+from tests.support.avro_container import container
+from tests.support.random_manifests import CODECS, damaged, random_manifest
+
+SEEDS = st.integers(0, 1 << 32)
+
+
+def outcome(decode: DecodeManifest, raw: bytes, manifest: ManifestFile) -> object:
+    """Return the bytes of the segment, or the error."""
+    try:
+        return bytes(decode(raw, manifest).buffer)
+    except FloebergError as exc:
+        return type(exc), str(exc)
+
+
+def comparable(entry: ManifestEntry) -> ManifestEntry:
+    """Return an entry whose partition compares by what it shows: NaN equals nothing."""
+    shown = {i: repr(value) for i, value in entry.file.partition.items()}
+    return replace(entry, file=replace(entry.file, partition=shown))
+
+
+@given(seed=SEEDS)
+@settings(max_examples=300)
+def test_a_manifest_of_any_writer_decodes_as_plainly(seed):
+    raw, manifest = random_manifest(Random(seed))
+
+    assert outcome(decode_by_walking, raw, manifest) == outcome(decode_plainly, raw, manifest)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(seed=SEEDS)
+@settings(max_examples=60)
+def test_a_damaged_manifest_gives_the_same_error_or_the_same_values(codec, seed):
+    random = Random(seed)
+    raw, manifest = random_manifest(random, codec)
+    raw = damaged(raw, random)
+
+    assert outcome(decode_by_walking, raw, manifest) == outcome(decode_plainly, raw, manifest)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=100)
+def test_a_segment_gives_the_entries_that_were_decoded(seed):
+    raw, manifest = random_manifest(Random(seed))
+    if isinstance(outcome(decode_plainly, raw, manifest), tuple):
+        return
+    entries = read_manifest(raw, manifest)
+
+    segment = decode_by_walking(raw, manifest)
+
+    assert [comparable(e) for e in segment.entries()] == [comparable(e) for e in entries]
+    assert len(segment) == len(entries)
+
+
+def manifest_with(
+    bounds: Callable[[int], Mapping[int, bytes]], entries: int, per_block: int = 1000
+) -> tuple[bytes, ManifestFile]:
+    """Return a manifest of data files with lower bounds."""
+    entry = {"type": "record", "name": "b", "fields": [of(126, "int"), of(127, "bytes")]}
+    file = [of(100, "string"), of(101, "string"), of(103, "long"), of(104, "long")]
+    file.append(of(125, {"type": "array", "logicalType": "map", "items": entry}))
+    data_file = {"type": "record", "name": "f", "fields": file}
+    schema = {"type": "record", "name": "e", "fields": [of(0, "int"), of(2, data_file)]}
+    records = [
+        {
+            "n0": 1,
+            "n2": {
+                "n100": f"s3://b/{i}.parquet",
+                "n101": "PARQUET",
+                "n103": i,
+                "n104": i,
+                "n125": [{"n126": k, "n127": v} for k, v in bounds(i).items()],
+            },
+        }
+        for i in range(entries)
+    ]
+    raw = container(schema, records, records_per_block=per_block)
+    return raw, ManifestFile("s3://b/m.avro", len(raw), 0, sequence_number=3)
+
+
+def of(field_id: int, type_: Any) -> dict[str, Any]:
+    return {"name": f"n{field_id}", "type": type_, "field-id": field_id}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "entries", "per_block"),
+    [
+        pytest.param(lambda i: {1: bytes([i % 256])}, 3000, 3000, id="many entries a block"),
+        pytest.param(lambda i: {1: bytes([i % 256])}, 700, 1, id="a block an entry"),
+        pytest.param(lambda i: {1: b"x" * 200_000}, 40, 5, id="more than the heap holds"),
+        pytest.param(lambda i: {1: b"x" * 200_000}, 40, 40, id="a block beyond the heap"),
+        pytest.param(
+            lambda i: dict.fromkeys(range(i % 3, 300), b"%d" % i),
+            600,
+            100,
+            id="hundreds of columns",
+        ),
+        pytest.param(lambda i: {i: b"0123456789"}, 300, 100, id="another column each"),
+        pytest.param(
+            lambda i: dict.fromkeys(range(5000), b""), 3, 1000, id="more columns than are walked"
+        ),
+        pytest.param(lambda i: {k: b"y" * k for k in (i % 7, 9)}, 900, 50, id="short and long"),
+    ],
+)
+def test_manifests_of_unusual_shapes_decode_as_plainly(bounds, entries, per_block):
+    raw, manifest = manifest_with(bounds, entries, per_block)
+
+    segment = decode_by_walking(raw, manifest)
+
+    assert segment.buffer == decode_plainly(raw, manifest).buffer
+    assert len(segment) == entries
+
+
+def test_threads_decode_side_by_side():
+    cases = [manifest_with(lambda i, n=n: {n: b"%d" % i}, 400 + n) for n in range(8)]
+    expected = [decode_plainly(*case).buffer for case in cases]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda case: decode_by_walking(*case).buffer, cases * 5))
+
+    assert found == expected * 5
+
+
+def test_small_manifests_never_load_the_compiler(tmp_path):
+    for entries in (100, 200):
+        raw, _ = manifest_with(lambda i: {}, entries)
+        (tmp_path / f"{entries}.avro").write_bytes(raw)
+    code = (
+        "import sys, pathlib\n"
+        "from floeberg.protocol.files import ManifestFile\n"
+        "from floeberg.protocol.manifests import decode_manifest\n"
+        "for entries in (100, 200):\n"
+        "    raw = pathlib.Path(sys.argv[1], f'{entries}.avro').read_bytes()\n"
+        "    manifest = ManifestFile('m.avro', len(raw), 0, sequence_number=1)\n"
+        "    assert len(decode_manifest(raw, manifest)) == entries\n"
+        "    assert ('wasmtime' in sys.modules) is (entries == 200)\n"
+    )
+
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env=environment())
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+
+def test_a_walker_walks_what_writers_write():
+    """Else everything above would compare the plain decoder with itself."""
+    walked = 0
+    for seed in range(200):
+        raw, manifest = random_manifest(Random(seed), "null")
+        with contextlib.suppress(Strayed, NotWalkable):
+            file = read_avro(raw, "m.avro")
+            pack_walk(walk(file), file, manifest)
+            walked += 1
+
+    assert walked > 120
