@@ -137,8 +137,10 @@ def test_a_limit_on_filtered_rows_looks_ahead_as_it_goes_on(
     found = ids(plan, storage, ahead)
 
     assert len(found) == 10
-    # four rows a file: three files are read, and as many opened ahead
-    assert [len(locations) for locations in storage.rounds] == [1, 2, 2]
+    # four rows a file: three files are read; what is asked for then may be given up before it is
+    sizes = [len(locations) for locations in storage.rounds]
+    assert sizes[:2] == [1, 2]
+    assert sizes[2:] in ([], [2])
 
 
 def test_a_filter_prunes_and_keeps_the_order(
@@ -207,9 +209,12 @@ def test_a_missing_file_is_an_error_after_the_rows_before_it(
     table.local(gone).unlink()
     found: list[int] = []
 
-    with pytest.raises(MissingFile, match=gone):
+    def read() -> None:
         for placed in to_batches_for_tasks(plan, storage, ahead=ahead):
-            found += placed.batch["id"].to_pylist()
+            found.extend(placed.batch["id"].to_pylist())
+
+    with pytest.raises(MissingFile, match=gone):
+        read()
 
     assert found == whole[:120]
 
