@@ -14,19 +14,25 @@ import pyarrow as pa
 from floeberg.embedded.options import ScanOptions
 from floeberg.embedded.scan import TableScan
 from floeberg.embedded.table import Table, open_table
+from floeberg.process.background import Background
+from floeberg.process.storage import open_storage
 from floeberg.protocol.expressions import as_expression
 from floeberg.protocol.expressions.text import format_filter
 from floeberg.protocol.plans import ReadOptions, ReadPlan, ResumePlace
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.storage import StorageConfig
 from floeberg.protocol.tickets import open_ticket, seal_ticket, with_resume
 from floeberg.server.planning import plan_files
+from floeberg.worker.files.windows import Ahead
 from floeberg.worker.reading import to_batches_for_tasks
 from tests.fuzz.building import LOCATION
 from tests.fuzz.cases import Question
 from tests.fuzz.names import columns_by_id, filter_json, select_names
 from tests.support.plain import Json, Row, hashable, multiset, plain_rows
+from tests.support.reads import CountingStorage
 from tests.support.reference import PlainScan
 
+AHEAD = Ahead(Background(4, "fuzz-fetch"))
 KEYRING = Keyring.generate(lambda size: bytes(size))
 _MOST_SHOWN = 3
 
@@ -87,7 +93,9 @@ class Checker:
         self.rebase = {LOCATION: str(directory)}
         self.path = metadata_path
         self.metadata = metadata
-        self.table: Table = open_table(str(metadata_path), rebase=self.rebase)
+        # read as an object store is, so that `overlap_io` makes a difference
+        storage = CountingStorage(open_storage(StorageConfig(rebase=self.rebase)), is_far=True)
+        self.table: Table = open_table(str(metadata_path), rebase=self.rebase, io=storage)
         self._plain: dict[Any, tuple[PlainScan, list[Row]]] = {}
 
     def plain(self, snapshot: tuple[str, Any] | None) -> tuple[PlainScan, list[Row]]:
@@ -291,7 +299,7 @@ def _redeem(ticket: bytes, scan: TableScan, found: list[pa.RecordBatch], most: i
     """Take up to `most` batches of a ticket; return the ticket for the rest, None at its end."""
     opened = open_ticket(ticket, KEYRING, now_ms=0)
     place: ResumePlace | None = None
-    placed = to_batches_for_tasks(opened.plan, scan.storage, resume=opened.resume)
+    placed = to_batches_for_tasks(opened.plan, scan.storage, resume=opened.resume, ahead=AHEAD)
     for count, piece in enumerate(placed, 1):
         found.append(piece.batch)
         place = piece.place

@@ -70,7 +70,7 @@ def random_question(
         split_size=rng.choice((None, None, 0, 1, 100, 400, 1 << 20)),
         batch_size=rng.choice((None, None, 1, 2, 3)),
         num_workers=rng.choice((1, 1, 1, 2, 4)),
-        overlap_io=rng.random() < 0.2,
+        overlap_io=rng.random() < 0.5,
         prune=rng.random() < 0.85,
         also=tuple(check for check in checks if rng.random() < 0.2),
     )
