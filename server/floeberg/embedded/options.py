@@ -18,7 +18,9 @@ class ScanOptions:
     scan's own choice, 0 one task a file.
     `num_workers` is how many threads read, in all; rows come in plan order at any number.
     `files_at_once` is how many tasks may be open at a time (None: as many as there are threads).
-    `overlap_io` lets a single reading thread work ahead of the caller by one bounded window.
+    `overlap_io` lets a single reading thread work ahead of the caller by one bounded window, and
+    asks an object store for the next bytes of a file, and for the next files, while some are
+    decoded.
     """
 
     batch_size: int | None = None

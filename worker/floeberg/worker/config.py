@@ -30,3 +30,10 @@ class WorkerConfig(ServiceConfig):
         " streams are refused.",
         minimum=1,
     )
+    fetch_ahead_bytes: int = option(
+        32 << 20,
+        "About how many bytes each stream may fetch from an object store before they are decoded;"
+        " with 0, storage is asked only when there is need. A window of up to 16 MiB is fetched at"
+        " once in any case.",
+        minimum=0,
+    )

@@ -52,7 +52,11 @@ class WorkerService:
         metrics = WorkerMetrics(registry, self._budget)
         metrics.registered.set_function(lambda: self.registered)
         storages = StorageCache(lambda config: LoggedStorage(open_storage(config)))
-        ahead = Ahead(Background(_FETCHING_THREADS, "floeberg-fetch"))
+        ahead = (
+            Ahead(Background(_FETCHING_THREADS, "floeberg-fetch"), config.fetch_ahead_bytes)
+            if config.fetch_ahead_bytes
+            else None
+        )
         self._redeemer = Redeemer(
             self._keyring,
             self._budget,

@@ -22,7 +22,8 @@ from floeberg.worker.reading.primed import Part, PrimedStorage
 from floeberg.worker.reading.tasks import OpenTask, TaskReader
 
 _MOST_TASKS = 32
-_PRIMED_BYTES = 8 << 20
+_PRIMED_SHARE = 4
+"""The part of what may be held ahead, as a divisor, that files' ends may take."""
 
 
 class Upcoming:
@@ -48,6 +49,7 @@ class Upcoming:
         self._ahead = ahead
         self._limit = limit
         self._most_unread_bytes = ahead.held_bytes * readers
+        self._most_primed_bytes = ahead.held_bytes // _PRIMED_SHARE
         self._lock = threading.Lock()
         self._entries: dict[int, _Entry] = {}
         """Tasks whose turn has not come, in order."""
@@ -108,7 +110,7 @@ class Upcoming:
 
     def _add(self, count: int) -> list[_Entry]:
         added: list[_Entry] = []
-        room = _PRIMED_BYTES - sum(entry.primed_bytes for entry in self._entries.values())
+        room = self._most_primed_bytes - sum(entry.primed_bytes for entry in self._entries.values())
         while len(added) < count and room > 0 and self._next < len(self._tasks):
             if self._storage.is_local(self._tasks[self._next].data_file.location):
                 break
