@@ -18,6 +18,7 @@ from floeberg.worker.files.ranges import TAIL_BYTES
 from floeberg.worker.files.row_groups import WINDOW_BYTES
 from floeberg.worker.files.rows import Share
 from floeberg.worker.files.windows import Ahead
+from tests.support.avro_container import container
 from tests.support.reads import CountingStorage
 
 MB = 1 << 20
@@ -134,6 +135,25 @@ def test_one_column_of_twenty_takes_its_bytes_only(
     assert len(storage.rounds) == 2
     assert storage.requests == {file.location: 2}
     assert 0 < storage.bytes_read[file.location] - TAIL_BYTES - MB < 2000
+
+
+def test_an_avro_file_is_fetched_once(
+    tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    fields = [{"name": "id", "type": "long", "field-id": 1}, {"name": "text", "type": "string"}]
+    records = [{"id": i, "text": f"{i} " * 200} for i in range(3000)]
+    schema = {"type": "record", "name": "r", "fields": fields}
+    path = tmp_path / "f.avro"
+    path.write_bytes(container(schema, records, codec="null", records_per_block=50))
+    size = path.stat().st_size
+    assert size > 4 * TAIL_BYTES
+    file = DataFile(str(path), FileFormat.AVRO, 3000, size, spec_id=0)
+
+    found = rows_of(storage, file, ahead, range(1))
+
+    assert found.num_rows == 3000
+    assert storage.requests == {file.location: 1}
+    assert storage.bytes_read == {file.location: size}
 
 
 def test_shares_of_a_file_read_its_footer_once(

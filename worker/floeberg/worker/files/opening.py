@@ -15,8 +15,13 @@ from floeberg.worker.files.ranges import TAIL_BYTES, RangeFile, tail_range
 from floeberg.worker.files.rows import StoredFile
 from floeberg.worker.files.windows import Ahead
 
-_READ_AHEAD_BYTES = 1 << 20
-"""What a read fetches at least of Avro and ORC files, which are read from front to back."""
+_AVRO_READ_BYTES = 8 << 20
+"""What a read fetches at least of an Avro file. It is read from front to back twice, for the
+headers of its blocks and for the blocks: a file of up to two such reads, which are kept, is fetched
+once."""
+
+_ORC_READ_BYTES = 1 << 20
+"""What a read fetches at least of an ORC file, of whose columns few may be wanted."""
 
 
 def open_rows(
@@ -54,8 +59,8 @@ def open_rows(
         )
         return ParquetRows(source, contents)
 
-    def from_front_to_back(size: int) -> RangeFile:
-        source = RangeFile(storage, file.location, size, _READ_AHEAD_BYTES, leave)
+    def open_source(size: int, least_bytes: int) -> RangeFile:
+        source = RangeFile(storage, file.location, size, least_bytes, leave)
         if size <= TAIL_BYTES:
             source.fetch_tail()
         return source
@@ -65,10 +70,10 @@ def open_rows(
             case FileFormat.PARQUET:
                 return open_parquet(size)
             case FileFormat.AVRO:
-                source = from_front_to_back(size)
+                source = open_source(size, _AVRO_READ_BYTES)
                 return AvroRows(source, file.location, mapping=mapping, corrupt=corrupt)
             case FileFormat.ORC:
-                source = from_front_to_back(size)
+                source = open_source(size, _ORC_READ_BYTES)
                 return OrcRows(source, file.location, mapping=mapping, corrupt=corrupt)
             case FileFormat.PUFFIN:
                 raise corrupt(f"the {role} {file.location} is a Puffin file, which holds no rows")
