@@ -121,6 +121,19 @@ def test_a_plan_has_pages_of_tasks_in_the_rest_shape(orders: RemoteTable, in_pro
     assert len(files.tasks) == len({t["data-file"]["file-path"] for t in whole})
 
 
+def test_a_scan_is_explained_as_in_process_and_has_endpoints(
+    orders: RemoteTable, in_process: Table
+):
+    here, there = in_process.scan().explain(), orders.scan().explain()
+
+    assert there.endpoints
+    assert (there.levels, there.deletes, there.residuals) == (
+        here.levels,
+        here.deletes,
+        here.residuals,
+    )
+
+
 def test_rows_come_as_pandas_and_polars_too(orders: RemoteTable, in_process: Table):
     for scan in (orders.scan(), in_process.scan()):
         assert sorted(scan.to_pandas()["id"]) == list(live_ids())

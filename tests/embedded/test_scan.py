@@ -260,6 +260,16 @@ def test_the_plan_as_json_has_the_rest_shape(scan):
     assert filtered["file-scan-tasks"][0]["residual"] == ["=", "id", 1]
 
 
+def test_a_scan_is_explained_as_it_is_planned(scan):
+    narrowed = scan.filter("region = 'eu' AND id > 200")
+
+    found = narrowed.explain()
+
+    assert found.tasks == len(narrowed.plan_files())
+    assert found.endpoints is None
+    assert found.steps[0].name == "bind names"
+
+
 def test_a_split_size_divides_files_and_changes_no_row(scan):
     whole, divided = scan.plan_files(), scan.with_split_size(1).plan_files()
 

@@ -16,7 +16,7 @@ from floeberg.client.streams import OpenStreams, Progress, RetryPolicy, no_progr
 from floeberg.client.unreachable import floeberg_errors
 from floeberg.process.ahead import read_as_they_come, read_in_order
 from floeberg.process.frames import to_pandas, to_polars
-from floeberg.protocol.actions import COUNT, FILES, PLAN, PlanPage
+from floeberg.protocol.actions import COUNT, EXPLAIN, FILES, PLAN, Explanation, PlanPage
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import InternalError
 
@@ -95,6 +95,12 @@ class RemoteScan:
     def plan(self) -> list[PlanPage]:
         """Return the scan's tasks, in pages, in the shape of the REST spec's FileScanTask."""
         return ask(self.connection, PLAN, self.command.to_json())
+
+    def explain(self) -> Explanation:
+        """Return what planning the scan does: what it looks at and rules out, and by what; deletes,
+        what is left of the filter, endpoints, and the time of each step."""
+        (explanation,) = ask(self.connection, EXPLAIN, self.command.to_json())
+        return explanation
 
     def files(self) -> list[PlanPage]:
         """Return the data files that the scan reads: its plan with one task a file."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -141,6 +141,86 @@ class PlanPage(Reply):
     counters: dict[str, int] = Field(default_factory=dict)
 
 
+class Level(Reply):
+    """One level of a plan: how much of it there was, and how much of that was ruled out by what.
+
+    The files are those of the manifests that were read.
+    """
+
+    name: Literal["data manifests", "delete manifests", "data files", "delete files"]
+    total: int
+    pruned: dict[str, int]
+    kept: int
+
+
+DeleteKind: TypeAlias = Literal["deletion vectors", "position deletes", "equality deletes"]
+
+
+class AttachedDeletes(Reply):
+    """The deletes of one kind in a plan: distinct `files` (or vectors), how many `data_files` of
+    the plan they apply to, how often they are `references` of one, and the `records` in them.
+    """
+
+    kind: DeleteKind
+    files: int
+    data_files: int
+    references: int
+    records: int
+
+
+class ResidualEntry(Reply):
+    """What is left of the filter for so many data files, in the JSON form of filters."""
+
+    residual: Json
+    files: int
+
+
+class ExplainedEndpoint(Reply):
+    """One endpoint that the scan would have. `bytes` are those of its data files."""
+
+    tasks: int
+    bytes: int
+    ticket_bytes: int
+    locations: tuple[str, ...]
+
+
+class ExplainedStep(Reply):
+    name: str
+    seconds: float
+
+
+class Explanation(Reply):
+    """What planning a scan did: what it looked at, ruled out, and gives to whom to read.
+
+    `filter` is the scan's, bound to the schema that is read. `residuals` are the most common first,
+    and at most `RESIDUALS_SHOWN` of the `distinct_residuals`. `rows_at_most` are those of the data
+    files; `rows` is the exact answer where metadata tells it. `endpoints` is None in process, where
+    there are none. `manifests_cached` and `manifests_fetched` add up to the manifests read, and
+    `fetched_bytes` are the list's and theirs.
+    """
+
+    table: str | None
+    snapshot_id: int | None
+    filter: Json
+    levels: tuple[Level, ...]
+    deletes: tuple[AttachedDeletes, ...]
+    residuals: tuple[ResidualEntry, ...]
+    distinct_residuals: int
+    files: int
+    tasks: int
+    bytes: int
+    rows_at_most: int
+    rows: int | None
+    endpoints: tuple[ExplainedEndpoint, ...] | None
+    manifest_list_cached: bool
+    manifests_cached: int
+    manifests_fetched: int
+    fetched_bytes: int
+    steps: tuple[ExplainedStep, ...]
+
+
+RESIDUALS_SHOWN = 100
+
 # --- status --------------------------------------------------------------------------------------
 
 
@@ -222,12 +302,13 @@ SNAPSHOTS = Action("floeberg.snapshots", "a table's snapshots", TableRequest, Sn
 FILES = Action("floeberg.files", "the files that a scan reads", ScanCommand, PlanPage)
 COUNT = Action("floeberg.count", "a scan's rows, where metadata tells", ScanCommand, CountReply)
 PLAN = Action("floeberg.plan", "a scan's tasks", ScanCommand, PlanPage)
+EXPLAIN = Action("floeberg.explain", "what planning a scan does", ScanCommand, Explanation)
 STATUS = Action("floeberg.status", "the coordinator and its workers", StatusRequest, Status)
 
 DESCRIPTIONS: tuple[tuple[str, str], ...] = (
     *(
         (action.name, action.description)
-        for action in (TABLES, DESCRIBE, SNAPSHOTS, FILES, COUNT, PLAN, STATUS)
+        for action in (TABLES, DESCRIBE, SNAPSHOTS, FILES, COUNT, PLAN, EXPLAIN, STATUS)
     ),
     (REGISTER_WORKER, "a worker joins (sealed)"),
     (RENEW_WORKER, "a worker stays (sealed)"),

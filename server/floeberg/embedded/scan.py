@@ -18,6 +18,7 @@ from floeberg.embedded.options import ScanOptions
 from floeberg.embedded.reader import BatchReader
 from floeberg.embedded.reading import read_plan
 from floeberg.process.frames import to_pandas, to_polars
+from floeberg.protocol.actions import Explanation
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.commands import instant
 from floeberg.protocol.errors import BadCommand
@@ -29,7 +30,7 @@ from floeberg.protocol.scans import ResolvedScan, ScanRequest, resolve
 from floeberg.protocol.storage import Storage, StorageConfig
 from floeberg.protocol.suggestions import quoted
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.server.planning import ManifestCache, plan_files, rest_json
+from floeberg.server.planning import ManifestCache, Stopwatch, explain, plan_files, rest_json
 from floeberg.server.planning import count as count_rows
 
 if TYPE_CHECKING:
@@ -123,6 +124,14 @@ class TableScan:
         """Return the plan as JSON: the REST spec's file scan tasks, with start, length, spec-id,
         data-sequence-number and residual beside each."""
         return json.dumps(rest_json(plan_files(self.resolved(), self.storage)))
+
+    def explain(self) -> Explanation:
+        """Return what planning the scan does: what it looks at and rules out, and by what; deletes,
+        what is left of the filter, and the time of each step."""
+        watch = Stopwatch()
+        with watch.step("bind names"):
+            scan = self.resolved()
+        return explain(plan_files(scan, self.storage), before=watch.steps)
 
     # --- reading ----------------------------------------------------------------------------------
 

@@ -20,7 +20,17 @@ from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.orders import live_ids
 from tests.support.unreachable import UnreachableCatalog
 
-COMMANDS = ["tables", "describe", "schema", "snapshots", "files", "count", "scan", "status"]
+COMMANDS = [
+    "tables",
+    "describe",
+    "schema",
+    "snapshots",
+    "files",
+    "explain",
+    "count",
+    "scan",
+    "status",
+]
 SERVICES = ["up", "coordinator", "worker", "key"]
 
 
@@ -118,6 +128,32 @@ def test_files_are_listed_once_each(orders: list[str], warehouse: Path):
     assert sorted(paths) == sorted(expected)
     references = {r for task in plan["file-scan-tasks"] for r in task["delete-file-references"]}
     assert references == set(range(len(plan["delete-files"])))
+
+
+def test_explain_shows_what_is_pruned_and_by_what(orders: list[str]):
+    options = [*orders, "--filter", "region = 'eu' AND id > 200"]
+
+    text = output("explain", *options)
+    found = json.loads(output("explain", *options, "--json"))
+
+    assert "partition values 14, column metrics 5" in text
+    assert "id > 200" in text
+    (files,) = (level for level in found["levels"] if level["name"] == "data files")
+    assert files == {
+        "name": "data files",
+        "total": 21,
+        "pruned": {"partition values": 14, "column metrics": 5},
+        "kept": 2,
+    }
+    assert all(step["name"] in text for step in found["steps"])
+
+
+def test_explain_shows_where_endpoints_are_read(fleet: LocalFleet):
+    text = output("explain", "db.orders", "--server", fleet.location)
+
+    assert all(worker.location in text for worker in fleet.workers)
+    assert "equality deletes" in text
+    assert "rows       at most" in text
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
+from floeberg.protocol.actions import EXPLAIN, Explanation
 from floeberg.protocol.errors import (
     BadCommand,
     BadFilter,
@@ -307,3 +308,52 @@ def test_a_new_coordinator_at_the_old_address_gets_the_workers_back(
     wait_until(lambda: len(fleet.coordinator.members.ready()) == 2, "the workers to join again")
     with fl.connect(fleet.location) as again:
         assert ids(read_all(again.get_flight_info(ORDERS))) == ALL_IDS
+
+
+# --- explaining ----------------------------------------------------------------------------------
+
+
+def explained(client: fl.FlightClient, **keys: object) -> Explanation:
+    body = json.dumps({"table": "db.orders", **keys}).encode()
+    (result,) = client.do_action(fl.Action(EXPLAIN.name, body))
+    return EXPLAIN.parse_reply(result.body.to_pybytes())
+
+
+def test_an_explanation_has_the_endpoints_that_the_scan_has(client: fl.FlightClient) -> None:
+    info = client.get_flight_info(command(filter="id < 700"))
+    found = explained(client, filter="id < 700")
+
+    assert found.endpoints is not None
+    assert [e.ticket_bytes for e in found.endpoints] == [
+        pytest.approx(len(e.ticket.ticket), abs=64) for e in info.endpoints
+    ]
+    assert [e.locations for e in found.endpoints] == [
+        tuple(location.uri.decode() for location in e.locations) for e in info.endpoints
+    ]
+    assert sum(e.tasks for e in found.endpoints) == found.tasks == 7
+    assert sum(e.bytes for e in found.endpoints) == found.bytes == info.total_bytes
+    assert found.table == "warehouse.db.orders"
+
+
+def test_an_explanation_tells_the_time_from_the_catalog_to_the_seal(
+    client: fl.FlightClient,
+) -> None:
+    steps = [step.name for step in explained(client).steps]
+
+    assert steps[:2] == ["load the table", "bind names"]
+    assert steps[-2:] == ["place tasks on workers", "seal tickets"]
+
+
+def test_the_coordinator_remembers_what_it_explained(client: fl.FlightClient) -> None:
+    explained(client)
+
+    assert explained(client).manifests_fetched == 0
+
+
+def test_without_workers_a_scan_is_explained_all_the_same(
+    warehouse: Path, orders: TableWriter
+) -> None:
+    with local_fleet(warehouse, workers=0) as nobody, fl.connect(nobody.location) as client:
+        found = explained(client)
+
+    assert (found.tasks, found.endpoints) == (8, ())

@@ -15,6 +15,7 @@ from floeberg.client import connect
 from floeberg.embedded.cli import show
 from floeberg.embedded.cli.arguments import column_names, pairs, table_name
 from floeberg.embedded.cli.errors import Commands
+from floeberg.embedded.cli.explanation import show_explanation
 from floeberg.embedded.cli.options import (
     DEFAULT_SERVER,
     AsOf,
@@ -195,6 +196,39 @@ def files(
         typer.echo(json.dumps(found))
     else:
         show.files(found["file-scan-tasks"], console())
+
+
+@app.command()
+def explain(
+    name: Name = None,
+    filter: Filter = None,
+    select: Select = None,
+    snapshot_id: SnapshotId = None,
+    ref: Ref = None,
+    as_of: AsOf = None,
+    limit: Limit = None,
+    case_insensitive: CaseInsensitive = False,
+    server: Server = DEFAULT_SERVER,
+    token: Token = None,
+    tls_roots: TlsRoots = None,
+    table: Location = None,
+    rebase: Rebase = None,
+    property: Property = None,
+    as_json: Json = False,
+) -> None:
+    """Show how a scan is planned: what is ruled out and by what, deletes, endpoints, times.
+
+    No row is read.
+    """
+    chosen = Selection(
+        filter, column_names(select), snapshot_id, ref, as_of, limit, not case_insensitive
+    )
+    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+        found = source.explain(chosen)
+    if as_json:
+        typer.echo(found.model_dump_json())
+    else:
+        show_explanation(found, console())
 
 
 @app.command()

@@ -15,7 +15,7 @@ from floeberg.embedded.options import ScanOptions
 from floeberg.embedded.reader import BatchReader
 from floeberg.embedded.scan import TableScan
 from floeberg.embedded.table import Table
-from floeberg.protocol.actions import PlanPage, SnapshotList, TableDescription
+from floeberg.protocol.actions import Explanation, PlanPage, SnapshotList, TableDescription
 from floeberg.protocol.types import Json
 from floeberg.server.describing import describe_table, list_snapshots
 
@@ -63,6 +63,8 @@ class Source(Protocol):
         """Return the data files of a scan in the shape of the REST protocol's scan tasks."""
         ...
 
+    def explain(self, selection: Selection) -> Explanation: ...
+
     def count(self, selection: Selection) -> int: ...
 
     def rows(self, selection: Selection) -> RowStream:
@@ -84,6 +86,9 @@ class ServerSource:
 
     def files(self, selection: Selection) -> Json:
         return _joined(self._scan(selection).files())
+
+    def explain(self, selection: Selection) -> Explanation:
+        return self._scan(selection).explain()
 
     def count(self, selection: Selection) -> int:
         return self._scan(selection).count()
@@ -137,6 +142,9 @@ class LocalSource:
 
     def files(self, selection: Selection) -> Json:
         return json.loads(self._scan(selection).with_split_size(0).plan_files_json())
+
+    def explain(self, selection: Selection) -> Explanation:
+        return self._scan(selection).explain()
 
     def count(self, selection: Selection) -> int:
         return self._scan(selection).count()

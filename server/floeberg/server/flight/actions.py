@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from floeberg.process.version import floeberg_version
 from floeberg.protocol.actions import (
     COUNT,
     DESCRIBE,
     DESCRIPTIONS,
+    EXPLAIN,
     FILES,
     PLAN,
     SNAPSHOTS,
@@ -65,6 +66,7 @@ class Actions:
             FILES.name: self._files,
             COUNT.name: self._count,
             PLAN.name: self._plan,
+            EXPLAIN.name: self._explain,
             STATUS.name: self._status,
             REGISTER_WORKER: lambda body: [_json(members.register(body))],
             RENEW_WORKER: lambda body: [_json(members.renew(body))],
@@ -109,12 +111,15 @@ class Actions:
     def _plan(self, body: bytes) -> Iterator[bytes]:
         yield from self._plan_pages(PLAN, self._scans.plan(ScanCommand.parse(body)))
 
+    def _explain(self, body: bytes) -> list[bytes]:
+        return [EXPLAIN.encode_reply(self._scans.explain(ScanCommand.parse(body)))]
+
     def _plan_pages(
         self, action: Action[ScanCommand, PlanPage], planned: PlannedScan
     ) -> Iterator[bytes]:
         plan = planned.plan
         snapshot = plan.scan.snapshot
-        counters = {k: int(v) for k, v in asdict(plan.counters).items()}
+        counters = plan.counters.summary()
         for tasks in pages(plan.tasks):
             raw = rest_json(replace(plan, tasks=tasks))
             page = PlanPage(

@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import assert_never
 
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from floeberg.protocol.actions import ExplainedEndpoint, Explanation
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
@@ -25,9 +26,17 @@ from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.tickets import ReadOptions, ReadPlan, seal_ticket
 from floeberg.server.catalogs import Catalogs, LoadedTable
 from floeberg.server.config import RedeemAt
-from floeberg.server.fleet import Worker, place
+from floeberg.server.fleet import Placement, Worker, place
 from floeberg.server.flight.members import Members
-from floeberg.server.planning import CountResult, ManifestCache, Plan, count, plan_files
+from floeberg.server.planning import (
+    CountResult,
+    ManifestCache,
+    Plan,
+    Stopwatch,
+    count,
+    explain,
+    plan_files,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +135,7 @@ class Scans:
             if not workers:
                 raise NoWorkers()
             plan = plan_files(scan, self._open_storage(table.storage), self._cache(table))
-            answer = self._place(PlannedScan(table, plan), workers, principal)
+            answer = self._answer(PlannedScan(table, plan), workers, principal)
             outcome = "planned"
         finally:
             self.outcomes[outcome] += 1
@@ -154,6 +163,39 @@ class Scans:
             table, plan_files(scan, self._open_storage(table.storage), self._cache(table))
         )
 
+    def explain(self, command: ScanCommand, principal: str | None = None) -> Explanation:
+        """Plan and place a scan, and return how that went instead of its endpoints.
+
+        Without workers there are no endpoints, and that is no error.
+        """
+        before, after = Stopwatch(), Stopwatch()
+        with before.step("load the table"):
+            table = self._catalogs.load(command.table.parts)
+        with before.step("bind names"):
+            scan = resolve(table.metadata, command.to_request())
+        plan = plan_files(scan, self._open_storage(table.storage), self._cache(table))
+        planned = PlannedScan(table, plan)
+        workers = self._members.ready()
+        endpoints: list[ExplainedEndpoint] = []
+        if workers:
+            with after.step("place tasks on workers"):
+                placements = self._placements(plan, workers)
+            with after.step("seal tickets"):
+                sealed = self._endpoints(planned, placements, principal)
+            for placement, endpoint in zip(placements, sealed, strict=True):
+                tasks = plan.tasks[placement.first : placement.stop]
+                endpoints.append(
+                    ExplainedEndpoint(
+                        tasks=len(tasks),
+                        bytes=sum(task.size_bytes for task in tasks),
+                        ticket_bytes=len(endpoint.ticket),
+                        locations=endpoint.locations,
+                    )
+                )
+        return explain(
+            plan, table=table.name, endpoints=endpoints, before=before.steps, after=after.steps
+        )
+
     def count(self, command: ScanCommand) -> tuple[CountResult, ResolvedScan]:
         """Return how many rows metadata counts in a scan, its limit not applied."""
         table, scan = self._resolve(command)
@@ -166,12 +208,28 @@ class Scans:
         table = self._catalogs.load(command.table.parts)
         return table, resolve(table.metadata, command.to_request())
 
-    def _place(
+    def _answer(
         self, planned: PlannedScan, workers: tuple[Worker, ...], principal: str | None
     ) -> ScanAnswer:
         plan, scan = planned.plan, planned.plan.scan
-        request = scan.request
-        placements = place(
+        return ScanAnswer(
+            schema=arrow_schema(scan.projection),
+            endpoints=self._endpoints(planned, self._placements(plan, workers), principal),
+            total_records=-1 if plan.total_records is None else plan.total_records,
+            total_bytes=plan.total_bytes,
+            ordered=scan.request.ordered,
+            app_metadata=dump_json(
+                {
+                    "table": planned.table.name,
+                    "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
+                    "tasks": len(plan.tasks),
+                    "counters": plan.counters.summary(),
+                }
+            ),
+        )
+
+    def _placements(self, plan: Plan, workers: tuple[Worker, ...]) -> tuple[Placement, ...]:
+        return place(
             [task.size_bytes for task in plan.tasks],
             workers,
             affinity=[task.data_file.location for task in plan.tasks],
@@ -180,35 +238,25 @@ class Scans:
                 self._policy.max_endpoints_per_worker,
             ),
             fallbacks=self._policy.fallbacks,
-            one_endpoint=request.limit is not None,
+            one_endpoint=plan.scan.request.limit is not None,
         )
+
+    def _endpoints(
+        self, planned: PlannedScan, placements: tuple[Placement, ...], principal: str | None
+    ) -> tuple[Endpoint, ...]:
         expires_at_ms = self._now_ms() + int(self._policy.ticket_seconds * 1000)
-        return ScanAnswer(
-            schema=arrow_schema(scan.projection),
-            endpoints=tuple(
-                Endpoint(
-                    seal_ticket(
-                        self._read_plan(planned, plan.tasks[p.first : p.stop]),
-                        self._keyring,
-                        principal=principal,
-                        expires_at_ms=expires_at_ms,
-                    ),
-                    self._locations(p.workers),
-                    expires_at_ms,
-                )
-                for p in placements
-            ),
-            total_records=-1 if plan.total_records is None else plan.total_records,
-            total_bytes=plan.total_bytes,
-            ordered=request.ordered,
-            app_metadata=dump_json(
-                {
-                    "table": planned.table.name,
-                    "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
-                    "tasks": len(plan.tasks),
-                    "counters": asdict(plan.counters),
-                }
-            ),
+        return tuple(
+            Endpoint(
+                seal_ticket(
+                    self._read_plan(planned, planned.plan.tasks[p.first : p.stop]),
+                    self._keyring,
+                    principal=principal,
+                    expires_at_ms=expires_at_ms,
+                ),
+                self._locations(p.workers),
+                expires_at_ms,
+            )
+            for p in placements
         )
 
     def _read_plan(self, planned: PlannedScan, tasks: tuple[FileScanTask, ...]) -> ReadPlan:

@@ -1,17 +1,30 @@
 """Planning: which files a scan must read, which deletes apply to them, and who reads what."""
 
+from floeberg.server.planning.explaining import explain
 from floeberg.server.planning.manifest_cache import ManifestCache
 from floeberg.server.planning.packing import pack
-from floeberg.server.planning.plan import CountResult, Plan, PlanCounters
+from floeberg.server.planning.plan import (
+    CountResult,
+    ManifestCounters,
+    Plan,
+    PlanCounters,
+    PlanTrace,
+)
 from floeberg.server.planning.planner import count, plan_files
 from floeberg.server.planning.rest_json import rest_json
+from floeberg.server.planning.steps import Step, Stopwatch
 
 __all__ = [
     "CountResult",
     "ManifestCache",
+    "ManifestCounters",
     "Plan",
     "PlanCounters",
+    "PlanTrace",
+    "Step",
+    "Stopwatch",
     "count",
+    "explain",
     "pack",
     "plan_files",
     "rest_json",

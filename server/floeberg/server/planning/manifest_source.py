@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from typing import TypeVar
 
 from floeberg.protocol.errors import CorruptManifest, MissingFile, Unsupported
@@ -18,6 +19,7 @@ from floeberg.protocol.manifests import (
 from floeberg.protocol.snapshots import Snapshot
 from floeberg.protocol.storage import Storage
 from floeberg.server.planning.manifest_cache import ListKey, ManifestCache, ManifestKey
+from floeberg.server.planning.plan import PlanTrace
 
 # Fetching from an object store is waiting, most of the time; decoding holds the interpreter's lock.
 _FETCHES_AT_ONCE = 8
@@ -29,12 +31,17 @@ R = TypeVar("R")
 
 
 class ManifestSource:
-    """Reads one table's manifests through `storage`, asking `cache` first."""
+    """Reads one table's manifests through `storage`, asking `cache` first.
+
+    Made for one plan: its `trace` tells what was cached and what was fetched so far.
+    """
 
     def __init__(self, storage: Storage, cache: ManifestCache, table_uuid: str | None) -> None:
         self._storage = storage
         self._cache = cache
         self._table_uuid = table_uuid
+        self._just_fetched: frozenset[str] = frozenset()
+        self.trace = PlanTrace()
 
     def manifests(self, snapshot: Snapshot) -> Sequence[ManifestFile]:
         """Return the manifests of `snapshot`, in its order.
@@ -44,7 +51,11 @@ class ManifestSource:
         """
         if snapshot.manifest_list is None:
             # version 1 may name manifests in the table's metadata itself
-            return list(_map_in_order(self._described, snapshot.manifests))
+            described = list(_map_in_order(self._described, snapshot.manifests))
+            self._just_fetched = frozenset(m.location for m, size_bytes in described if size_bytes)
+            fetched_bytes = sum(size_bytes for _, size_bytes in described)
+            self.trace = replace(self.trace, fetched_bytes=fetched_bytes)
+            return [m for m, _ in described]
         key = ListKey(self._table_uuid, snapshot.manifest_list)
         manifests = self._cache.manifest_list(key)
         if manifests is None:
@@ -52,6 +63,9 @@ class ManifestSource:
             manifests = tuple(read_manifest_list(raw, key.location))
             _check_not_lost(manifests, snapshot, key.location)
             self._cache.keep_manifest_list(key, manifests)
+            self.trace = replace(self.trace, fetched_bytes=len(raw))
+        else:
+            self.trace = replace(self.trace, manifest_list_cached=True)
         return manifests
 
     def entries(
@@ -65,20 +79,28 @@ class ManifestSource:
         """
         known = [self._cache.entries(self._key(m)) for m in manifests]
         missing = [m for m, entries in zip(manifests, known, strict=True) if entries is None]
-        with closing(_map_in_order(self._fetched, missing)) as fetched:
+        fetched = len(missing) + sum(m.location in self._just_fetched for m in manifests)
+        self.trace = replace(
+            self.trace,
+            manifests_cached=len(manifests) - fetched,
+            manifests_fetched=fetched,
+            fetched_bytes=self.trace.fetched_bytes + sum(m.length for m in missing),
+        )
+        with closing(_map_in_order(self._fetched, missing)) as decoded:
             for manifest, entries in zip(manifests, known, strict=True):
-                yield manifest, next(fetched) if entries is None else entries
+                yield manifest, next(decoded) if entries is None else entries
 
-    def _described(self, location: str) -> ManifestFile:
+    def _described(self, location: str) -> tuple[ManifestFile, int]:
+        """Return a manifest and how many bytes were fetched for it."""
         key = ListKey(self._table_uuid, location)
         known = self._cache.manifest_list(key)
         if known is not None:
-            return known[0]
+            return known[0], 0
         raw = self._read(location, "manifest", encrypted=False)
         manifest = describe_manifest(raw, location)
         self._cache.keep_manifest_list(key, (manifest,))
         self._decode(raw, manifest)  # so that it is not fetched again for its entries
-        return manifest
+        return manifest, len(raw)
 
     def _fetched(self, manifest: ManifestFile) -> Sequence[ManifestEntry]:
         raw = self._read(manifest.location, "manifest", manifest.key_metadata is not None)

@@ -2,45 +2,107 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from floeberg.protocol.scans import ResolvedScan
 from floeberg.protocol.tasks import FileScanTask
+from floeberg.server.planning.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestCounters:
+    """The manifests of one kind in a snapshot, and what ruled some out before they were read.
+
+    `without_live_files` by their counts, `by_partition` by their partition summaries, and delete
+    manifests `without_data` because no data manifest was left.
+    """
+
+    listed: int = 0
+    without_live_files: int = 0
+    by_partition: int = 0
+    without_data: int = 0
+
+    @property
+    def skipped(self) -> int:
+        return self.without_live_files + self.by_partition + self.without_data
+
+    @property
+    def read(self) -> int:
+        return self.listed - self.skipped
 
 
 @dataclass(frozen=True, slots=True)
 class PlanCounters:
     """How much of a snapshot was looked at, and what ruled out the rest.
 
-    Manifests count data and delete manifests alike. `files` are the data files of the manifests
-    that were read; the two kinds of skipped ones are among them. `delete_files` are the distinct
-    delete files that tasks refer to.
+    `files` are the data files of the manifests that were read; the two kinds of skipped ones are
+    among them. `delete_files_listed` are likewise those of the delete manifests that were read.
+    `delete_files` are the distinct delete files that tasks refer to.
     """
 
-    manifests: int = 0
-    manifests_skipped: int = 0
+    data_manifests: ManifestCounters = ManifestCounters()
+    delete_manifests: ManifestCounters = ManifestCounters()
     files: int = 0
     files_skipped_by_partition: int = 0
     files_skipped_by_metrics: int = 0
+    delete_files_listed: int = 0
+    delete_files_skipped_by_partition: int = 0
     delete_files: int = 0
+
+    @property
+    def manifests(self) -> int:
+        """Data and delete manifests alike."""
+        return self.data_manifests.listed + self.delete_manifests.listed
+
+    @property
+    def manifests_skipped(self) -> int:
+        return self.data_manifests.skipped + self.delete_manifests.skipped
 
     @property
     def files_planned(self) -> int:
         return self.files - self.files_skipped_by_partition - self.files_skipped_by_metrics
+
+    def summary(self) -> dict[str, int]:
+        """Return the counters that every client of a scan is told."""
+        return {
+            "manifests": self.manifests,
+            "manifests_skipped": self.manifests_skipped,
+            "files": self.files,
+            "files_skipped_by_partition": self.files_skipped_by_partition,
+            "files_skipped_by_metrics": self.files_skipped_by_metrics,
+            "delete_files": self.delete_files,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTrace:
+    """How one plan was made: what was in the cache, what was fetched, how long each step took.
+
+    `manifests_cached` and `manifests_fetched` add up to the manifests that were read, without the
+    list of them; `fetched_bytes` has the list in it.
+    """
+
+    manifest_list_cached: bool = False
+    manifests_cached: int = 0
+    manifests_fetched: int = 0
+    fetched_bytes: int = 0
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The tasks that give the rows of `scan`, in the order of the snapshot's manifests.
 
-    Two plans of the same scan are equal, whatever was cached and however fetches interleaved.
-    `total_records` is the exact number of rows of the answer where metadata decides it, else None.
+    Two plans of the same scan are equal, whatever was cached and however fetches interleaved: their
+    `trace` is not compared. `total_records` is the exact number of rows of the answer where
+    metadata decides it, else None.
     """
 
     scan: ResolvedScan
     tasks: tuple[FileScanTask, ...] = ()
     total_records: int | None = 0
     counters: PlanCounters = PlanCounters()
+    trace: PlanTrace = field(default=PlanTrace(), compare=False)
 
     @property
     def total_bytes(self) -> int:

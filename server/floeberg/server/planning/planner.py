@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from floeberg.protocol.expressions.model import FALSE
 from floeberg.protocol.files import DataFile, DeleteFile, ManifestContent, ManifestFile
@@ -19,10 +20,12 @@ from floeberg.protocol.tasks import FileScanTask
 from floeberg.server.planning.counting import count_tasks
 from floeberg.server.planning.delete_index import DeleteIndex
 from floeberg.server.planning.manifest_cache import ManifestCache
+from floeberg.server.planning.manifest_pruning import prune_manifests
 from floeberg.server.planning.manifest_source import ManifestSource
 from floeberg.server.planning.plan import CountResult, Plan, PlanCounters
-from floeberg.server.planning.pruning import SpecFilters, has_live_files
+from floeberg.server.planning.pruning import SpecFilters
 from floeberg.server.planning.splitting import split, split_size_of
+from floeberg.server.planning.steps import Stopwatch
 
 
 def plan_files(scan: ResolvedScan, storage: Storage, cache: ManifestCache | None = None) -> Plan:
@@ -56,42 +59,55 @@ class _Planner:
         self._filters = SpecFilters(scan.filter, scan.metadata, scan.schema)
         self._split_size = split_size_of(scan.request.split_size, scan.metadata.properties)
         self._deletes = DeleteIndex()
+        self._watch = Stopwatch()
         self._files = 0
         self._by_partition = 0
         self._by_metrics = 0
+        self._deletes_listed = 0
+        self._deletes_by_partition = 0
 
     def plan(self) -> Plan:
         assert self._scan.snapshot is not None
-        manifests = self._source.manifests(self._scan.snapshot)
-        kept = [
-            m
-            for m in manifests
-            if has_live_files(m) and self._filters[m.spec_id].manifest_may_match(m)
-        ]
-        data = [m for m in kept if m.content is ManifestContent.DATA]
-        # without data there is nothing to delete from
-        deletes = [m for m in kept if m.content is ManifestContent.DELETES] if data else []
+        step = self._watch.step
+        with step("read the manifest list"):
+            manifests = self._source.manifests(self._scan.snapshot)
+        with step("prune manifests"):
+            to_read = prune_manifests(manifests, self._filters)
         tasks: list[FileScanTask] = []
-        with closing(self._source.entries([*deletes, *data])) as read:
-            for manifest, entries in read:
+        with closing(self._source.entries([*to_read.deletes, *to_read.data])) as read:
+            while True:
+                with step("read manifests"):
+                    found = next(read, None)
+                if found is None:
+                    break
+                manifest, entries = found
                 if manifest.content is ManifestContent.DELETES:
-                    self._index(manifest, entries)
+                    with step("index deletes"):
+                        self._index(manifest, entries)
                 else:
-                    tasks.extend(self._tasks(manifest, entries))
-        counters = PlanCounters(
-            manifests=len(manifests),
-            manifests_skipped=len(manifests) - len(deletes) - len(data),
-            files=self._files,
-            files_skipped_by_partition=self._by_partition,
-            files_skipped_by_metrics=self._by_metrics,
-            delete_files=_distinct_deletes(tasks),
-        )
-        return Plan(self._scan, tuple(tasks), self._total_records(tasks), counters)
+                    with step("prune files, attach deletes, split"):
+                        tasks.extend(self._tasks(manifest, entries))
+        with step("count"):
+            total_records = self._total_records(tasks)
+            counters = PlanCounters(
+                data_manifests=to_read.data_counters,
+                delete_manifests=to_read.delete_counters,
+                files=self._files,
+                files_skipped_by_partition=self._by_partition,
+                files_skipped_by_metrics=self._by_metrics,
+                delete_files_listed=self._deletes_listed,
+                delete_files_skipped_by_partition=self._deletes_by_partition,
+                delete_files=_distinct_deletes(tasks),
+            )
+        trace = replace(self._source.trace, steps=self._watch.steps)
+        return Plan(self._scan, tuple(tasks), total_records, counters, trace)
 
     def _index(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
         filter_ = self._filters[manifest.spec_id]
         files = [e.file for e in entries if isinstance(e.file, DeleteFile)]
-        needed = (f for f in files if filter_.residual(f, filter_.key(f)) != FALSE)
+        needed = [f for f in files if filter_.residual(f, filter_.key(f)) != FALSE]
+        self._deletes_listed += len(files)
+        self._deletes_by_partition += len(files) - len(needed)
         self._deletes.add(needed, filter_.spec)
 
     def _tasks(
