@@ -21,10 +21,17 @@ from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.trips import write_trips
 
 REPOSITORY = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", "docs/python.md", "docs/command-line.md", "docs/configuration.md"]
+DOCUMENTS = [
+    "README.md",
+    "docs/python.md",
+    "docs/command-line.md",
+    "docs/configuration.md",
+    "docs/rest-planning.md",
+]
 SERVICES = {"up": UpConfig, "coordinator": CoordinatorConfig, "worker": WorkerConfig}
 SHOWN_SERVER = "grpc://127.0.0.1:8815"
 SHOWN_LAKE = "/data/lake"
+SHOWN_REST = "http://127.0.0.1:8816"
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -47,7 +54,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fleet(lake: Path) -> Iterator[LocalFleet]:
-    with local_fleet(lake) as fleet:
+    with local_fleet(lake, rest_planning=True) as fleet:
         yield fleet
 
 
@@ -58,6 +65,7 @@ def test_the_python_of_a_document_runs(
     names: dict[str, object] = {}
     for number, block in enumerate(blocks(document, "python"), start=1):
         code = block.replace(SHOWN_SERVER, fleet.location).replace(SHOWN_LAKE, str(lake))
+        code = code.replace(SHOWN_REST, str(fleet.coordinator.addresses()["http"]))
         exec(compile(code, f"{document}, block {number}", "exec"), names)
 
     assert capsys.readouterr().out

@@ -104,6 +104,22 @@ class TestSnapshot:
         assert scan.filter == TRUE
 
     @pytest.mark.parametrize(
+        ("request_", "use_snapshot_schema", "schema_id"),
+        [
+            (ScanRequest(snapshot_id=10), False, 1),
+            (ScanRequest(snapshot_id=10), True, 0),
+            (ScanRequest(ref="stale"), True, 0),
+            (ScanRequest(), True, 1),
+        ],
+    )
+    def test_a_caller_that_knows_better_says_whose_schema_it_is(
+        self, request_, use_snapshot_schema, schema_id
+    ):
+        scan = resolve(table(), request_, use_snapshot_schema=use_snapshot_schema)
+
+        assert scan.schema.schema_id == scan.projection.schema_id == schema_id
+
+    @pytest.mark.parametrize(
         ("request_", "named"),
         [
             (ScanRequest(snapshot_id=10, ref="old"), "snapshot_id 10 and ref 'old'"),

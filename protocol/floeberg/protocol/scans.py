@@ -63,8 +63,13 @@ class ResolvedScan:
     request: ScanRequest
 
 
-def resolve(metadata: TableMetadata, request: ScanRequest) -> ResolvedScan:
+def resolve(
+    metadata: TableMetadata, request: ScanRequest, *, use_snapshot_schema: bool | None = None
+) -> ResolvedScan:
     """Bind every name of `request` to the table.
+
+    `use_snapshot_schema` says whether names are those of the snapshot's schema or of the table's
+    current one; without it, the choice of the snapshot decides.
 
     Raises `ConflictingSnapshot`, `UnknownSnapshot`, `UnknownRef` and `NoSnapshotAsOf` for the
     choice of the snapshot, `UnknownColumn` and `AmbiguousColumn` for a name, and what binding a
@@ -75,6 +80,10 @@ def resolve(metadata: TableMetadata, request: ScanRequest) -> ResolvedScan:
     if request.split_size is not None and request.split_size < 0:
         raise BadCommand(f"split_size {request.split_size} is negative")
     snapshot, schema = _choose_snapshot(metadata, request)
+    if use_snapshot_schema is not None:
+        schema = metadata.schema()
+        if use_snapshot_schema and snapshot is not None:
+            schema = metadata.schema_for_snapshot(snapshot)
     if snapshot is not None and not snapshot.names_manifests:
         raise CorruptMetadata(
             f"snapshot {snapshot.snapshot_id} of table {metadata.location} has neither a"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from floeberg.process.config import option
-from floeberg.process.service import ServiceConfig
+from floeberg.process.service import ServiceConfig, is_loopback
+from floeberg.protocol.errors import BadConfig
 
 RedeemAt = Literal["workers", "coordinator", "both"]
 
@@ -73,3 +74,32 @@ class CoordinatorConfig(ServiceConfig):
         "About how large a batch is on the wire. Some clients refuse messages above 4 MiB.",
         minimum=1024,
     )
+    rest_planning: bool = option(
+        False,
+        "Plan scans on the HTTP side port for clients of Iceberg's REST catalog. That port has no"
+        " authentication: whoever reaches it can see what every table is like and where its files"
+        " are.",
+    )
+    rest_wait_seconds: float = option(
+        60.0,
+        "How long a REST client waits for its plan. After that it is told to ask again, which not"
+        " every client does.",
+        minimum=0,
+        maximum=3600,
+    )
+
+    rest_page_files: int = option(
+        1000,
+        "How many data files one answer to a REST client names at most; the rest comes in pages.",
+        minimum=1,
+        maximum=100_000,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rest_planning and not (self.insecure or is_loopback(self.http_host)):
+            raise BadConfig(
+                f"'rest_planning': the HTTP side port has no TLS, and 'http_host' {self.http_host}"
+                " is open to other machines: say --insecure (insecure = true) where the network"
+                " itself is trusted, or put a proxy on this machine before it"
+            )

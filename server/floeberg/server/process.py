@@ -24,6 +24,7 @@ from floeberg.server.flight.members import Members
 from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.scans import ScanPolicy, Scans
 from floeberg.server.flight.service import CoordinatorServer
+from floeberg.server.rest import RestPlanner, RestService
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +53,18 @@ class CoordinatorService:
         self._scans = Scans(catalogs, self.members, keyring, policy, storages, registry)
         self._actions = Actions(catalogs, self.members, self._scans)
         self._proxy = Proxy(self.members, keyring, registry, config.trusted_roots())
+        self._rest: RestService | None = None
+        if config.rest_planning:
+            planner = RestPlanner(catalogs, self._scans, keyring, page_files=config.rest_page_files)
+            self._rest = RestService(
+                catalogs, planner, registry, wait_seconds=config.rest_wait_seconds
+            )
         self._http = HttpService(
-            registry, self._readiness, host=config.http_host, port=config.http_port
+            registry,
+            self._readiness,
+            host=config.http_host,
+            port=config.http_port,
+            routes=self._rest.routes if self._rest else (),
         )
         self._server: CoordinatorServer | None = None
         self._stopping = False
@@ -114,6 +125,8 @@ class CoordinatorService:
                 hurry=at_once,
             )
         self._proxy.close()
+        if self._rest is not None:
+            self._rest.close()
         self._http.stop()
         logger.info("coordinator stopped")
         return ended

@@ -10,7 +10,7 @@ from pyiceberg.catalog.rest.scan_planning import ScanTasks
 
 from floeberg.process.storage import open_storage
 from floeberg.protocol.errors import CorruptManifest
-from floeberg.server.planning import plan_files, rest_json
+from floeberg.server.planning import plan_files, rest_json, rest_scan_tasks
 from tests.support.lake import FileLayout, TableWriter, required, schema
 from tests.support.scans import scan_of
 
@@ -146,3 +146,30 @@ def test_a_partition_value_of_another_type_is_told_with_its_file(table):
 
     with pytest.raises(CorruptManifest, match=f"{file.location} does not fit partition spec 0"):
         as_json(table)
+
+
+def test_scan_tasks_have_no_more_than_rest_names_and_the_statistics_asked_for(table):
+    (file,) = table.append(rows(0, 3))
+    plan = plan_files(scan_of(table, split_size=0), open_storage())
+
+    written = rest_scan_tasks(plan.scan, plan.tasks, {1})
+
+    (task,) = written["file-scan-tasks"]
+    assert set(task) == {"data-file", "delete-file-references", "residual-filter"}
+    assert task["data-file"]["value-counts"]["keys"] == [1]
+    assert task["data-file"]["upper-bounds"]["keys"] == [1]
+    (bare,) = rest_scan_tasks(plan.scan, plan.tasks, ())["file-scan-tasks"]
+    assert set(task["data-file"]) - set(bare["data-file"]) >= {"value-counts", "lower-bounds"}
+    assert bare["data-file"]["file-path"] == file.location
+
+
+def test_a_tuple_with_null_is_left_out_for_who_cannot_read_it(table):
+    with_null, without = table.append([*rows(0, 3), {**rows(3, 4, "us")[0], "raw": b"\x01"}])
+    plan = plan_files(scan_of(table, split_size=0), open_storage())
+
+    written = rest_scan_tasks(plan.scan, plan.tasks, (), with_null_partitions=False)
+
+    found = {
+        t["data-file"]["file-path"]: t["data-file"]["partition"] for t in written["file-scan-tasks"]
+    }
+    assert found == {with_null.location: [], without.location: ["us", "2024-01-01", "01"]}

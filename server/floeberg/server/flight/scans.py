@@ -21,7 +21,7 @@ from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import NoWorkers
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.storage import StorageFactory
+from floeberg.protocol.storage import Storage, StorageFactory
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.tickets import ReadOptions, ReadPlan, seal_ticket
 from floeberg.server.catalogs import Catalogs, LoadedTable
@@ -134,7 +134,7 @@ class Scans:
             workers = self._members.ready()
             if not workers:
                 raise NoWorkers()
-            plan = plan_files(scan, self._open_storage(table.storage), self._cache(table))
+            plan = self.plan_resolved(table, scan)
             answer = self._answer(PlannedScan(table, plan), workers, principal)
             outcome = "planned"
         finally:
@@ -159,9 +159,19 @@ class Scans:
     def plan(self, command: ScanCommand) -> PlannedScan:
         """Return the plan of a scan, for a person or a program to look at."""
         table, scan = self._resolve(command)
-        return PlannedScan(
-            table, plan_files(scan, self._open_storage(table.storage), self._cache(table))
-        )
+        return PlannedScan(table, self.plan_resolved(table, scan))
+
+    def plan_resolved(
+        self,
+        table: LoadedTable,
+        scan: ResolvedScan,
+        through: Callable[[Storage], Storage] = lambda storage: storage,
+    ) -> Plan:
+        """Return the plan of a scan that was resolved elsewhere; manifests that aren't remembered
+        are read from what `through` makes of the table's storage.
+        """
+        storage = through(self._open_storage(table.storage))
+        return plan_files(scan, storage, self._cache(table))
 
     def explain(self, command: ScanCommand, principal: str | None = None) -> Explanation:
         """Plan and place a scan, and return how that went instead of its endpoints.
@@ -173,7 +183,7 @@ class Scans:
             table = self._catalogs.load(command.table.parts)
         with before.step("bind names"):
             scan = resolve(table.metadata, command.to_request())
-        plan = plan_files(scan, self._open_storage(table.storage), self._cache(table))
+        plan = self.plan_resolved(table, scan)
         planned = PlannedScan(table, plan)
         workers = self._members.ready()
         endpoints: list[ExplainedEndpoint] = []

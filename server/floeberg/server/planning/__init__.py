@@ -11,7 +11,7 @@ from floeberg.server.planning.plan import (
     PlanTrace,
 )
 from floeberg.server.planning.planner import count, plan_files
-from floeberg.server.planning.rest_json import rest_json
+from floeberg.server.planning.rest_json import rest_json, rest_scan_tasks
 from floeberg.server.planning.steps import Step, Stopwatch
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "pack",
     "plan_files",
     "rest_json",
+    "rest_scan_tasks",
 ]
