@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from floeberg.process.storage import open_storage
+from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.protocol.errors import Cancelled, ServerUnavailable
 from floeberg.server.rest.errors import NoSuchPlan, TooManyPlans
-from floeberg.server.rest.jobs import CancellableStorage, Jobs
+from floeberg.server.rest.jobs import Jobs, check_of
 
 TABLE = ("lake", "db", "t")
 
@@ -103,7 +104,7 @@ def test_nothing_is_started_once_it_is_closed(gate: threading.Event):
 def test_a_storage_reads_no_more_once_it_is_cancelled(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"abc")
     cancelled = threading.Event()
-    storage = CancellableStorage(open_storage(), cancelled)
+    storage = InterruptibleStorage(open_storage(), check_of(cancelled))
     path = str(tmp_path / "a")
 
     assert storage.read(path) == b"abc"

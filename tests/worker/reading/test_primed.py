@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from floeberg.process.background import Background
+from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.protocol.errors import Cancelled, MissingFile
-from floeberg.worker.interruption import InterruptibleStorage
 from floeberg.worker.reading.primed import PrimedStorage
 from tests.support.reads import CountingStorage
 from tests.support.waiting import wait_until

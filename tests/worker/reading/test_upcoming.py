@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from floeberg.process.background import Background
+from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.protocol.errors import Cancelled, MissingFile
 from floeberg.protocol.plans import ReadOptions, ReadPlan, ResumePlace
 from floeberg.worker.files.windows import Ahead
-from floeberg.worker.interruption import InterruptibleStorage
 from floeberg.worker.reading import PlanReader, to_batches_for_tasks
 from tests.support.lake import FileLayout, TableWriter, WrittenFile, required, schema
 from tests.support.reads import CountingStorage, cut_at, placed_batches, plan_of

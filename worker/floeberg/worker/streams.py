@@ -15,13 +15,13 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import Cancelled, FloebergError, ServerUnavailable
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.storage import Storage, StorageFactory
 from floeberg.protocol.tickets import OpenTicket, ReadPlan, ResumePlace, encode_place, open_ticket
 from floeberg.worker.budget import Admission, Budget
-from floeberg.worker.interruption import InterruptibleStorage
 from floeberg.worker.metrics import WorkerMetrics
 
 logger = logging.getLogger(__name__)

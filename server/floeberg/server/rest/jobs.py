@@ -6,15 +6,12 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-import pyarrow as pa
-
 from floeberg.protocol.errors import Cancelled, ServerUnavailable
-from floeberg.protocol.storage import Storage
 from floeberg.server.rest.errors import NoSuchPlan, TooManyPlans
 
 T = TypeVar("T")
@@ -114,35 +111,11 @@ class Jobs(Generic[T]):
         return next(iter(self._jobs.values())).began if self._jobs else float("inf")
 
 
-class CancellableStorage:
-    """A storage that reads no more once an event is set: that is where plans spend their time.
+def check_of(cancelled: threading.Event) -> Callable[[], None]:
+    """Return what raises `Cancelled` once the event is set."""
 
-    Every method raises `Cancelled` then, and otherwise what the storage raises.
-    """
-
-    def __init__(self, storage: Storage, cancelled: threading.Event) -> None:
-        self._storage = storage
-        self._cancelled = cancelled
-
-    def read(self, location: str) -> bytes:
-        return self._unless_cancelled().read(location)
-
-    def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        return self._unless_cancelled().read_ranges(location, ranges)
-
-    def size(self, location: str) -> int:
-        return self._unless_cancelled().size(location)
-
-    def open(self, location: str) -> pa.NativeFile:
-        return self._unless_cancelled().open(location)
-
-    def list(self, location: str) -> Sequence[str]:
-        return self._unless_cancelled().list(location)
-
-    def is_directory(self, location: str) -> bool:
-        return self._unless_cancelled().is_directory(location)
-
-    def _unless_cancelled(self) -> Storage:
-        if self._cancelled.is_set():
+    def check() -> None:
+        if cancelled.is_set():
             raise Cancelled("the plan was cancelled")
-        return self._storage
+
+    return check

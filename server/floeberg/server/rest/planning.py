@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.protocol.errors import CorruptMetadata, UnknownSnapshot
 from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.json_form import (
@@ -30,7 +31,7 @@ from floeberg.server.flight.scans import Scans
 from floeberg.server.planning import Plan, rest_scan_tasks
 from floeberg.server.rest.errors import NoSuchPlanTask
 from floeberg.server.rest.filters import expression_from_rest, suited_to_columns
-from floeberg.server.rest.jobs import CancellableStorage
+from floeberg.server.rest.jobs import check_of
 from floeberg.server.rest.plan_tasks import PlanTask, ScanKey, open_plan_task, seal_plan_task
 from floeberg.server.rest.requests import FetchScanTasksRequest, PlanTableScanRequest
 
@@ -84,7 +85,7 @@ class RestPlanner:
         scan = _resolved(table, request)
         key = _key(table, scan, request)
         plan = self._scans.plan_resolved(
-            table, scan, lambda storage: CancellableStorage(storage, cancelled)
+            table, scan, lambda storage: InterruptibleStorage(storage, check_of(cancelled))
         )
         self._kept.keep(key, plan)
         return PlanTask(key, 0, len(plan.tasks))

@@ -11,10 +11,10 @@ from floeberg.protocol.storage import Storage
 
 
 class InterruptibleStorage:
-    """Passes requests on, and calls `check` before each: `check` raises when the stream is over.
+    """Passes requests on, and calls `check` before each: `check` raises when it is over.
 
-    A stream notices a cancelled call only when it has a batch to give. Under a filter that leaves
-    nothing, it would read its whole ticket for a client that is gone.
+    A stream notices a cancelled call only when it has a batch to give, and a plan at its end. Under
+    a filter that leaves nothing, either would ask on for a client that is gone.
     """
 
     def __init__(self, inner: Storage, check: Callable[[], None]) -> None:
