@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.files import ManifestFile
-from floeberg.protocol.manifests import ManifestEntry, read_manifest
+from floeberg.protocol.manifests import ManifestEntry, read_entries, read_manifest
 from floeberg.protocol.manifests.avro import read_avro
 from floeberg.protocol.manifests.decoding import (
     DecodeManifest,
@@ -183,3 +183,12 @@ def test_a_walker_walks_what_writers_write():
             walked += 1
 
     assert walked > 120
+
+
+def test_entries_are_the_same_before_and_after_a_walker_pays():
+    raw, manifest = random_manifest(Random(0))
+    expected = [comparable(e) for e in read_manifest(raw, manifest)]
+
+    assert expected
+    for _ in range(256 // len(expected) + 2):
+        assert [comparable(e) for e in read_entries(raw, manifest)] == expected

@@ -1,10 +1,16 @@
 """Manifest lists and manifests: which files a snapshot is made of.
 
-`decode_manifest` gives a manifest as a `Segment` of columns; `read_manifest` gives it as objects.
+`decode_manifest` gives a manifest as a `Segment` of columns, `read_entries` as objects;
+`read_manifest` is the plain way to those.
 """
 
 from floeberg.protocol.manifests.columns import DamagedBuffer, Numbers, Strings
-from floeberg.protocol.manifests.decoding import DecodeManifest, decode_manifest, decode_plainly
+from floeberg.protocol.manifests.decoding import (
+    DecodeManifest,
+    decode_manifest,
+    decode_plainly,
+    read_entries,
+)
 from floeberg.protocol.manifests.reading import (
     EntryStatus,
     ManifestEntry,
@@ -27,6 +33,7 @@ __all__ = [
     "decode_manifest",
     "decode_plainly",
     "describe_manifest",
+    "read_entries",
     "read_manifest",
     "read_manifest_list",
 ]

@@ -13,7 +13,7 @@ from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.manifests import (
     ManifestEntry,
     describe_manifest,
-    read_manifest,
+    read_entries,
     read_manifest_list,
 )
 from floeberg.protocol.snapshots import Snapshot
@@ -107,7 +107,7 @@ class ManifestSource:
         return self._decode(raw, manifest)
 
     def _decode(self, raw: bytes, manifest: ManifestFile) -> Sequence[ManifestEntry]:
-        entries = tuple(read_manifest(raw, manifest))
+        entries = tuple(read_entries(raw, manifest))
         self._cache.keep_entries(self._key(manifest), entries)
         return entries
 
