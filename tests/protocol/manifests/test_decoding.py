@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from random import Random
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.files import ManifestFile
-from floeberg.protocol.manifests import ManifestEntry, read_entries, read_manifest
+from floeberg.protocol.manifests import ManifestEntry, read_entries, read_manifest, walking
 from floeberg.protocol.manifests.avro import read_avro
 from floeberg.protocol.manifests.decoding import (
     DecodeManifest,
@@ -192,3 +193,20 @@ def test_entries_are_the_same_before_and_after_a_walker_pays():
     assert expected
     for _ in range(256 // len(expected) + 2):
         assert [comparable(e) for e in read_entries(raw, manifest)] == expected
+
+
+def test_threads_that_begin_together_each_decode(monkeypatch):
+    raw, manifest = random_manifest(Random(0))
+    expected = outcome(decode_plainly, raw, manifest)
+    together = Barrier(8)
+
+    def decode(_: int) -> object:
+        together.wait()
+        return outcome(decode_by_walking, raw, manifest)
+
+    for _ in range(5):
+        # as in a process that has decoded nothing yet
+        monkeypatch.setattr(walking, "_walkers", walking._Walkers())
+        walking._engine.cache_clear()
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(decode, range(8))) == [expected] * 8

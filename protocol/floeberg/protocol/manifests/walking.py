@@ -117,7 +117,9 @@ class _Compiled:
 
     def __init__(self, text: WalkerText) -> None:
         self.text = text
-        self.module = wasmtime.Module(_engine(), text.code)
+        # kept with the module: threads that begin together may make an engine each
+        self.engine = _engine()
+        self.module = wasmtime.Module(self.engine, text.code)
 
 
 class _Walkers:
@@ -186,7 +188,7 @@ class _Walker:
 
     def __init__(self, compiled: _Compiled) -> None:
         self.compiled = compiled
-        self._store = wasmtime.Store(_engine())
+        self._store = wasmtime.Store(compiled.engine)
         exports = wasmtime.Instance(self._store, compiled.module, []).exports(self._store)
         memory, function = exports["memory"], exports["walk"]
         assert isinstance(memory, wasmtime.Memory)
