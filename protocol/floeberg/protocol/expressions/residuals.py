@@ -7,8 +7,9 @@ one that is true of none makes what it is `and`ed with false. The others stay as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeAlias
 
 from floeberg.protocol.expressions.evaluation import is_true
@@ -47,28 +48,55 @@ def residual(
     return Residuals(bound, spec, schema).in_partition(partition)
 
 
-class Residuals:
-    """A filter, projected onto a spec a predicate at a time, for the residuals of many partitions.
+class Outcome(Enum):
+    """What a partition says of a predicate."""
 
-    Never changes, so threads may share it.
-    """
-
-    def __init__(self, bound: BoundExpression, spec: PartitionSpec, schema: Schema) -> None:
-        self._root = _projected(bound, spec, schema)
-
-    def in_partition(self, partition: Mapping[int, Value | None]) -> BoundExpression:
-        """Return what `residual` does."""
-        return _residual(self._root, partition)
+    TRUE = "true of all its rows"
+    FALSE = "true of none"
+    OPEN = "true of some, or not known"
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
-    """A predicate, what it says of partitions, and the partition fields that it says it by."""
+class Leaf:
+    """A predicate, what it says of partitions, and the partition fields that it says it by.
+
+    Its outcome is TRUE where `strict` is true, else FALSE where `inclusive` is not; and OPEN in a
+    partition that lacks any of `fields`.
+    """
 
     predicate: BoundPredicate | BoundNullTest
     inclusive: BoundExpression
     strict: BoundExpression
     fields: frozenset[int]
+
+    def outcome(self, partition: Mapping[int, Value | None]) -> Outcome:
+        if not self.fields <= partition.keys():
+            return Outcome.OPEN
+        if is_true(self.strict, partition):
+            return Outcome.TRUE
+        return Outcome.OPEN if is_true(self.inclusive, partition) else Outcome.FALSE
+
+
+class Residuals:
+    """A filter, projected onto a spec a predicate at a time, for the residuals of many partitions.
+
+    A residual depends on the partition by the outcomes of `leaves` only. Never changes, so threads
+    may share it.
+    """
+
+    def __init__(self, bound: BoundExpression, spec: PartitionSpec, schema: Schema) -> None:
+        leaves: list[Leaf] = []
+        self._root = _projected(bound, spec, schema, leaves)
+        self.leaves = tuple(leaves)
+        """The predicates of the filter, left to right."""
+
+    def in_partition(self, partition: Mapping[int, Value | None]) -> BoundExpression:
+        """Return what `residual` does."""
+        return self.given([leaf.outcome(partition) for leaf in self.leaves])
+
+    def given(self, outcomes: Sequence[Outcome]) -> BoundExpression:
+        """Return the residual of partitions with these outcomes of the `leaves`, in their order."""
+        return _residual(self._root, self.leaves, outcomes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,36 +105,44 @@ class _Join:
     nodes: tuple[_Node, ...]
 
 
-_Node: TypeAlias = Constant | _Leaf | _Join
+_Node: TypeAlias = Constant | int | _Join
+"""A number stands for the leaf at that place."""
 
 
-def _projected(bound: BoundExpression, spec: PartitionSpec, schema: Schema) -> _Node:
+def _projected(
+    bound: BoundExpression, spec: PartitionSpec, schema: Schema, leaves: list[Leaf]
+) -> _Node:
+    """Return a node for `bound`, and append its leaves."""
     match bound:
         case Constant():
             return bound
         case BoundPredicate() | BoundNullTest():
             inclusive = project_inclusive(bound, spec, schema)
             strict = project_strict(bound, spec, schema)
-            return _Leaf(bound, inclusive, strict, field_ids(inclusive) | field_ids(strict))
+            fields = field_ids(inclusive) | field_ids(strict)
+            leaves.append(Leaf(bound, inclusive, strict, fields))
+            return len(leaves) - 1
         case BoundAnd(operands) | BoundOr(operands):
             nodes: list[_Node] = []
             for operand in operands:
-                nodes.append(_projected(operand, spec, schema))
+                nodes.append(_projected(operand, spec, schema, leaves))
             return _Join(isinstance(bound, BoundAnd), tuple(nodes))
 
 
-def _residual(node: _Node, partition: Mapping[int, Value | None]) -> BoundExpression:
+def _residual(node: _Node, leaves: Sequence[Leaf], outcomes: Sequence[Outcome]) -> BoundExpression:
     match node:
         case Constant():
             return node
-        case _Leaf():
-            if not node.fields <= partition.keys():
-                return node.predicate
-            if is_true(node.strict, partition):
-                return TRUE
-            return node.predicate if is_true(node.inclusive, partition) else FALSE
+        case int():
+            match outcomes[node]:
+                case Outcome.TRUE:
+                    return TRUE
+                case Outcome.FALSE:
+                    return FALSE
+                case Outcome.OPEN:
+                    return leaves[node].predicate
         case _Join(is_and, nodes):
             left: list[BoundExpression] = []
             for inner in nodes:
-                left.append(_residual(inner, partition))
+                left.append(_residual(inner, leaves, outcomes))
             return conjunction(left) if is_and else disjunction(left)

@@ -1,0 +1,259 @@
+"""Which files of a segment may hold a row that satisfies a filter, by counts and bounds.
+
+The same answers as `expressions.metrics.file_may_match` gives for each file, which has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from floeberg.protocol.expressions.model import (
+    BoundAnd,
+    BoundExpression,
+    BoundNullTest,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Op,
+)
+from floeberg.protocol.manifests import Numbers, Segment
+from floeberg.protocol.manifests import segment as s
+from floeberg.protocol.schema import Schema
+from floeberg.protocol.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    ListType,
+    MapType,
+)
+from floeberg.server.planning.vectorised.bounds import ColumnBounds, decode_columns, stored_literal
+from floeberg.server.planning.vectorised.ordered import (
+    ByteColumn,
+    Mask,
+    NumberColumn,
+    OrderedColumn,
+    both,
+    is_member,
+    unless_unknown,
+)
+
+
+class SegmentMetrics:
+    """The statistics of a segment's files, as filters over `schema` ask for them.
+
+    Remembers what it has found of each predicate, since the residuals of a filter share them. Used
+    by one thread.
+    """
+
+    def __init__(self, segment: Segment, schema: Schema, *, may_be_imported: bool = False) -> None:
+        self._segment = segment
+        self._schema = schema
+        self._may_be_imported = may_be_imported
+        counts = segment.numbers(s.RECORD_COUNT)
+        self._rows = len(segment)
+        self._record_counts: npt.NDArray[np.int64] = (
+            np.zeros(0, dtype=np.int64) if counts is None else counts.values.astype(np.int64)
+        )
+        # by identity: to hash a predicate of many literals costs more than to evaluate it
+        self._known: dict[int, tuple[BoundPredicate, Mask]] = {}
+
+    def may_match(self, bound: BoundExpression) -> Mask:
+        """Return, for each entry, what `file_may_match` says of it; shape (entries,)."""
+        return self._may_match(bound) & np.not_equal(self._record_counts, 0)
+
+    def _may_match(self, bound: BoundExpression) -> Mask:
+        match bound:
+            case Constant(value):
+                return np.full(self._rows, value)
+            case BoundPredicate():
+                found = self._known.get(id(bound))
+                if found is None:
+                    found = self._known[id(bound)] = bound, self._field_may_match(bound)
+                return found[1]
+            case BoundNullTest():
+                return np.ones(self._rows, dtype=np.bool_)
+            case BoundAnd(operands):
+                mask = np.ones(self._rows, dtype=np.bool_)
+                for operand in operands:
+                    mask &= self._may_match(operand)
+                return mask
+            case BoundOr(operands):
+                mask = np.zeros(self._rows, dtype=np.bool_)
+                for operand in operands:
+                    mask |= self._may_match(operand)
+                return mask
+
+    def _field_may_match(self, predicate: BoundPredicate) -> Mask:
+        field_id = predicate.field_id
+        everything = np.ones(self._rows, dtype=np.bool_)
+        if self._schema.find(field_id) is None or not self._has_one_value_a_row(field_id):
+            return everything
+        column = _Counts(self._segment, field_id, self._record_counts)
+        if predicate.op is Op.IS_NULL:
+            return ~column.has_no_nulls(is_top_level=len(self._schema.path(field_id)) == 1)
+        some_value = _not(column.is_all_null(), self._rows)
+        is_float = isinstance(predicate.type, FloatType | DoubleType)
+        match predicate.op:
+            case Op.NOT_NULL:
+                return some_value
+            case Op.IS_NAN:
+                return some_value & ~column.has_no_nan()
+            case Op.NE | Op.NOT_IN if is_float:
+                return some_value
+        if is_float:
+            some_value &= _not(column.is_all_null_or_nan(), self._rows)
+        if predicate.op is Op.NOT_NAN:
+            return some_value
+        return some_value & _bounds_may_match(predicate, self._bounds(predicate), self._rows)
+
+    def _has_one_value_a_row(self, field_id: int) -> bool:
+        above = [self._schema.find(i) for i in self._schema.path(field_id)[:-1]]
+        return not any(f is None or isinstance(f.type, ListType | MapType) for f in above)
+
+    def _bounds(self, predicate: BoundPredicate) -> ColumnBounds:
+        return decode_columns(
+            predicate.type,
+            self._segment.bounds(s.LOWER_BOUNDS, predicate.field_id),
+            self._segment.bounds(s.UPPER_BOUNDS, predicate.field_id),
+            may_be_imported=self._may_be_imported,
+        )
+
+
+class _Counts:
+    """The counts of one column: where they are unknown, they are no reason to skip a file."""
+
+    def __init__(
+        self, segment: Segment, field_id: int, record_counts: npt.NDArray[np.int64]
+    ) -> None:
+        self._record_counts = record_counts
+        self._values = segment.counts(s.VALUE_COUNTS, field_id)
+        self._nulls = segment.counts(s.NULL_VALUE_COUNTS, field_id)
+        self._nans = segment.counts(s.NAN_VALUE_COUNTS, field_id)
+
+    def has_no_nulls(self, *, is_top_level: bool) -> Mask:
+        no_nulls = self._is(self._nulls, 0)
+        if self._values is None:
+            return no_nulls & is_top_level
+        as_many = np.equal(self._values.values, self._record_counts)
+        if self._values.valid is not None:
+            as_many = np.where(self._values.valid, as_many, is_top_level)
+        return no_nulls & as_many
+
+    def has_no_nan(self) -> Mask:
+        return self._is(self._nans, 0)
+
+    def is_all_null(self) -> Mask | None:
+        """Say of each file whether the column is null in all its rows; None is none."""
+        if self._nulls is None or self._values is None:
+            return None
+        # mostly there is no such file, and this says so at once
+        if not np.equal(self._nulls.values, self._record_counts).any():
+            return None
+        return self._is_counted() & self._is(self._nulls, self._record_counts)
+
+    def is_all_null_or_nan(self) -> Mask | None:
+        """Say of each file whether the column is null or NaN in all its rows; None is none."""
+        if self._nulls is None or self._nans is None or self._values is None:
+            return None
+        rest = self._record_counts - self._nulls.values
+        if not np.equal(self._nans.values, rest).any():
+            return None
+        return self._is_counted() & self._has(self._nulls) & self._is(self._nans, rest)
+
+    def _is_counted(self) -> Mask:
+        """Say whether the values are as many as the rows."""
+        return self._is(self._values, self._record_counts)
+
+    def _is(self, column: Numbers | None, expected: int | npt.NDArray[np.int64]) -> Mask:
+        if column is None:
+            return np.zeros(len(self._record_counts), dtype=np.bool_)
+        return self._has(column) & np.equal(column.values, expected)
+
+    def _has(self, column: Numbers) -> Mask:
+        """Say where a count is known, and can be."""
+        can_be: Mask = (column.values >= 0) & (column.values <= self._record_counts)
+        return can_be if column.valid is None else can_be & column.valid
+
+
+def _not(mask: Mask | None, rows: int) -> Mask:
+    return np.ones(rows, dtype=np.bool_) if mask is None else ~mask
+
+
+def _bounds_may_match(predicate: BoundPredicate, bounds: ColumnBounds, rows: int) -> Mask:
+    """Return what `expressions.bounds.may_match` says of each row's bounds."""
+    literals = [stored_literal(predicate.type, literal) for literal in predicate.literals]
+    lower, upper = bounds.lower, bounds.upper
+    match predicate.op:
+        case Op.EQ | Op.IN:
+            return _may_hold_one_of(literals, lower, upper, rows)
+        case Op.LT | Op.LE:
+            return _unknown_or(lower, rows, predicate.op, literals[0])
+        case Op.GT | Op.GE:
+            return _unknown_or(upper, rows, predicate.op, literals[0])
+        case Op.NE | Op.NOT_IN:
+            return ~_is_one_of(predicate, literals, lower, upper, rows)
+        case Op.STARTS_WITH:
+            prefix = literals[0]
+            may = _unknown_or(upper, rows, Op.GE, prefix)
+            if isinstance(lower, ByteColumn):
+                above = lower.compare(Op.GT, prefix) & ~lower.starts_with(prefix)
+                may &= unless_unknown(lower.known, ~above)
+            return may
+        case Op.NOT_STARTS_WITH:
+            if not isinstance(lower, ByteColumn) or not isinstance(upper, ByteColumn):
+                return np.ones(rows, dtype=np.bool_)
+            have_it = lower.starts_with(literals[0]) & upper.starts_with(literals[0])
+            return unless_unknown(both(lower.known, upper.known), ~have_it)
+        case _:
+            return np.ones(rows, dtype=np.bool_)
+
+
+def _unknown_or(column: OrderedColumn | None, rows: int, op: Op, literal: Any) -> Mask:
+    if column is None:
+        return np.ones(rows, dtype=np.bool_)
+    return unless_unknown(column.known, column.compare(op, literal))
+
+
+def _may_hold_one_of(
+    literals: Sequence[Any], lower: OrderedColumn | None, upper: OrderedColumn | None, rows: int
+) -> Mask:
+    """Say whether a literal lies within each row's bounds: the first that the lower one admits."""
+    if not literals:
+        return np.zeros(rows, dtype=np.bool_)
+    if len(literals) == 1:
+        below = _unknown_or(lower, rows, Op.LE, literals[0])
+        return below & _unknown_or(upper, rows, Op.GE, literals[0])
+    if lower is None:
+        first = np.zeros(rows, dtype=np.int64)
+    else:
+        first = lower.rank(literals)
+        if lower.known is not None:
+            first = np.where(lower.known, first, 0)
+    may = first < len(literals)
+    if upper is not None:
+        reached = upper.reaches(literals, np.minimum(first, len(literals) - 1))
+        may &= unless_unknown(upper.known, reached)
+    return may
+
+
+def _is_one_of(
+    predicate: BoundPredicate,
+    literals: Sequence[Any],
+    lower: OrderedColumn | None,
+    upper: OrderedColumn | None,
+    rows: int,
+) -> Mask:
+    """Say whether every value is the same whole number, and one of the literals."""
+    if (
+        not isinstance(lower, NumberColumn)
+        or not isinstance(upper, NumberColumn)
+        or isinstance(predicate.type, FloatType | DoubleType | DecimalType)
+    ):
+        return np.zeros(rows, dtype=np.bool_)
+    is_same = lower.compare(Op.EQ, upper) & is_member(lower, literals)
+    known = both(lower.known, upper.known)
+    return is_same if known is None else is_same & known

@@ -1,0 +1,149 @@
+"""Decide which entries of a segment a scan needs, and what of its filter is left for each.
+
+The same decisions as `planning.pruning.SpecFilter` takes for one file after the other, with the
+same counts of what ruled files out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from floeberg.protocol.expressions.model import FALSE, TRUE, BoundExpression
+from floeberg.protocol.expressions.residuals import Leaf, Outcome, Residuals
+from floeberg.protocol.manifests import Segment
+from floeberg.protocol.partitioning import PartitionSpec
+from floeberg.protocol.schema import Schema
+from floeberg.server.planning.vectorised.metrics import SegmentMetrics
+from floeberg.server.planning.vectorised.ordered import Mask
+from floeberg.server.planning.vectorised.partitions import SegmentPartitions
+
+Codes: TypeAlias = npt.NDArray[np.int64]
+
+_OUTCOMES = (Outcome.OPEN, Outcome.TRUE, Outcome.FALSE)
+_CODES_LIMIT = 1 << 60
+_COUNTED_CODES = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The entries that are needed, ascending, and what is left of the filter for them.
+
+    `residuals` are distinct; entry `rows[i]` has `residuals[residual_of[i]]`. The others were ruled
+    out by their partition, or by their metrics.
+    """
+
+    rows: npt.NDArray[np.int64]
+    residuals: tuple[BoundExpression, ...]
+    residual_of: npt.NDArray[np.int64]
+    ruled_out_by_partition: int
+    ruled_out_by_metrics: int
+
+
+class SegmentFilter:
+    """A scan's filter as seen through one partition spec. Never changes, so threads may share it.
+
+    `schema` is the one that the filter was bound to; `may_be_imported` is explained by
+    `decode_bounds`.
+    """
+
+    def __init__(
+        self,
+        filter_: BoundExpression,
+        spec: PartitionSpec,
+        schema: Schema,
+        *,
+        may_be_imported: bool = False,
+    ) -> None:
+        self._residuals = Residuals(filter_, spec, schema)
+        self._schema = schema
+        self._may_be_imported = may_be_imported
+
+    def kept_data_files(self, segment: Segment) -> Kept:
+        """Return the data files that may hold a row that the filter is true of.
+
+        May keep one without such a row, never drops one that has one.
+        """
+        metrics = SegmentMetrics(segment, self._schema, may_be_imported=self._may_be_imported)
+        chosen = np.full(len(segment), -1, dtype=np.int64)
+        residuals: dict[BoundExpression, int] = {}
+        by_partition = by_metrics = 0
+        for residual, group in self._groups(segment):
+            size = int(np.count_nonzero(group))
+            if residual == FALSE:
+                by_partition += size
+                continue
+            if residual != TRUE:
+                group = group & metrics.may_match(residual)
+                by_metrics += size - int(np.count_nonzero(group))
+            chosen[group] = residuals.setdefault(residual, len(residuals))
+        needed = np.flatnonzero(chosen >= 0)
+        return Kept(needed, tuple(residuals), chosen[needed], by_partition, by_metrics)
+
+    def kept_delete_files(self, segment: Segment) -> npt.NDArray[np.int64]:
+        """Return the delete files, ascending, whose partition does not rule out all of its rows.
+
+        Of equality deletes that are global, by their spec, none is ruled out.
+        """
+        needed = np.zeros(len(segment), dtype=np.bool_)
+        for residual, group in self._groups(segment):
+            if residual != FALSE:
+                needed |= group
+        return np.flatnonzero(needed)
+
+    def _groups(self, segment: Segment) -> Iterator[tuple[BoundExpression, Mask]]:
+        """Yield the residuals of the entries, and which entries have each.
+
+        Entries are told apart by what their partitions say of the filter's predicates and not by
+        the partitions themselves, of which there may be as many as entries.
+        """
+        if not len(segment):
+            return
+        partitions = SegmentPartitions(segment)
+        leaves = self._residuals.leaves
+        found = _grouped([_outcomes(leaf, partitions) for leaf in leaves], len(segment))
+        for outcomes, group in found:
+            yield self._residuals.given([_OUTCOMES[i] for i in outcomes]), group
+
+
+def _outcomes(leaf: Leaf, partitions: SegmentPartitions) -> npt.NDArray[np.int64]:
+    """Return, for each entry, the place in `_OUTCOMES` of what its partition says of a leaf."""
+    if not leaf.fields:
+        return np.full(1, _OUTCOMES.index(leaf.outcome({})))
+    is_strict = partitions.are_true(leaf.strict)
+    codes = np.where(partitions.are_true(leaf.inclusive), 0, 2)
+    codes[is_strict] = 1
+    codes[~partitions.has(leaf.fields)] = 0
+    return codes
+
+
+def _grouped(
+    columns: Sequence[npt.NDArray[np.int64]], rows: int
+) -> Iterator[tuple[Sequence[int], Mask]]:
+    """Yield the distinct rows of `columns`, and a mask of where each stands.
+
+    A column of one value has it in every row.
+    """
+    varied = [column for column in columns if len(column) > 1]
+    if not varied:
+        yield [int(column[0]) for column in columns], np.ones(rows, dtype=np.bool_)
+        return
+    codes: Codes = varied[0]
+    limit = 3
+    for column in varied[1:]:
+        if limit > _CODES_LIMIT:
+            distinct, codes = np.unique(codes, return_inverse=True)
+            limit = len(distinct)
+        codes = codes * 3 + column
+        limit *= 3
+    if limit > _COUNTED_CODES:
+        distinct, codes = np.unique(codes, return_inverse=True)
+        limit = len(distinct)
+    for code in np.flatnonzero(np.bincount(codes, minlength=limit)).tolist():
+        group = codes == code
+        at = int(group.argmax())
+        yield [int(c[0] if len(c) == 1 else c[at]) for c in columns], group
