@@ -131,7 +131,7 @@ class _Manifest:
         ]
         if self._chance(0.95):
             inner = {"type": "record", "name": self._name(), "fields": partition}
-            fields.append(self._field(102, inner))
+            fields.append(self._field(102, self._optional(inner) if self._chance(0.1) else inner))
         for field_id in (108, 109, 110, 137):
             self._add(fields, field_id, self._map(self._number()))
         for field_id in (125, 128):
@@ -180,9 +180,15 @@ class _Manifest:
     def _map(self, value: Schema) -> Schema:
         if self._chance(0.1):
             value = self._optional(value)
-        fields = [self._field(117, "int"), self._field(118, value)]
+        are_optional = self._chance(0.1)  # as BigQuery has everything
+        fields = [self._field(117, ["null", "int"] if are_optional else "int")]
+        fields.append(self._field(118, value))
         items = {"type": "record", "name": self._name(), "fields": fields}
-        return {"type": "array", "logicalType": "map", "items": items}
+        return {
+            "type": "array",
+            "logicalType": "map",
+            "items": ["null", items] if are_optional else items,
+        }
 
     def _partition_type(self) -> Schema:
         self._names += 1
@@ -215,6 +221,7 @@ class _Manifest:
         random = self._random
         if isinstance(schema, list):
             is_needed = field_id in (3, 134) and not self._chance(0.1)
+            is_needed = is_needed or (field_id == 102 and self._chance(0.9))
             found = [s for s in schema if s != "null"] if is_needed else schema
             branch = random.choice(found)
             # a pair tells fastavro which branch it is
@@ -286,8 +293,9 @@ class _Manifest:
             keys = keys[: random.randint(0, len(keys))]
         if self._chance(0.1):
             keys += [2147483546, 1]  # a reserved id, and one twice
-        name, value = (f["name"] for f in items["fields"])
-        of_value = items["fields"][1]["type"]
+        entry = items[1] if isinstance(items, list) else items
+        name, value = (f["name"] for f in entry["fields"])
+        of_value = entry["fields"][1]["type"]
         return [{name: k, value: self._value(of_value, None)} for k in keys]
 
     def _breaks(self) -> bool:

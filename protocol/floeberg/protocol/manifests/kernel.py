@@ -218,8 +218,10 @@ class _Writer:
                 self._field(f["type"], _FILE_SCALARS[field_id], SCALARS.index(field_id))
             elif field_id in MAPS:
                 self._optional(f["type"], partial(self._map, MAPS.index(field_id)))
-            elif field_id == _PARTITION_ID:
+            elif field_id == _PARTITION_ID and self._partition:
                 self._present(f["type"], self._partition_tuple)
+            elif field_id == _PARTITION_ID:
+                self._optional(f["type"], self._partition_tuple)
             else:
                 self._skip(f["type"])
 
@@ -297,11 +299,13 @@ class _Writer:
         if kind_of(schema) != "array":
             self._put("(unreachable)")
             return
-        fields = fields_of(self._types.resolve(schema["items"]))
+        self._put("(local.set $slot (i32.const -1))")
+        self._array(lambda: self._present(schema["items"], partial(self._map_item, index)))
+
+    def _map_item(self, index: int, schema: Json) -> None:
+        fields = fields_of(schema)
         if [f["name"] for f in fields] != ["key", "value"]:
             raise NotWalkable("a map that is none")
-        if kind_of(fields[0]["type"]) not in _FITTING[NUMBER]:
-            raise NotWalkable("a map by other things than ids")
         is_bounds = MAPS[index] in BOUNDS
         at = self._layout
         first = at.scalars + index * at.slots
@@ -330,17 +334,18 @@ class _Writer:
                 self._long()
                 store("(i32.const 8)")
 
-        def item() -> None:
+        def key(inner: Json) -> None:
+            if kind_of(inner) not in _FITTING[NUMBER]:
+                raise NotWalkable("a map by other things than ids")
             self._long()
             self._put(
                 code.SLOT.replace("COUNT", str(count))
                 .replace("KEYS", str(keys))
                 .replace("SLOTS", str(at.slots))
             )
-            self._optional(fields[1]["type"], some)
 
-        self._put("(local.set $slot (i32.const -1))")
-        self._array(item)
+        self._present(fields[0]["type"], key)
+        self._optional(fields[1]["type"], some)
 
     # --- what is not ------------------------------------------------------------------------------
 
