@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test check bench corpus fuzz oracles java-17 clean
+.PHONY: help demo test check bench bench-manifests corpus fuzz oracles java-17 clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make test           the tests, doctests included"
 	@echo "make check          ruff, mypy, pyright and the import direction"
 	@echo "make bench          the benchmarks"
+	@echo "make bench-manifests   what manifests cost to decode and to prune"
 	@echo "make fuzz           compare with a plain reader on random tables (N=1000 SEED=…)"
 	@echo "make corpus CORPUS=DIR   read every table of a corpus and compare with its expected rows"
 	@echo "make oracles        read what Spark, PyIceberg and DuckDB write, and the other way round (needs Java 17)"
@@ -43,6 +44,9 @@ check: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m tests.bench
+
+bench-manifests: $(READY)
+	@$(BIN)/python -m tests.bench.manifests
 
 corpus: $(READY)
 	@test -d "$(CORPUS)" || { echo "name the corpus: make corpus CORPUS=DIR" >&2; exit 2; }
