@@ -22,7 +22,7 @@ def packed_numbers(values: list[int | None]) -> bytes:
     packer = Packer(len(values), {})
     numbers = np.array([v or 0 for v in values], dtype=np.int64)
     packer.numbers((1, 2), numbers, np.array([v is not None for v in values]))
-    return packer.finish()
+    return bytes(packer.finish())
 
 
 def packed_strings(values: list[bytes | None]) -> bytes:
@@ -30,7 +30,7 @@ def packed_strings(values: list[bytes | None]) -> bytes:
     lengths = np.array([len(v or b"") for v in values], dtype=np.int64)
     data = np.frombuffer(b"".join(v or b"" for v in values), dtype=np.uint8)
     packer.strings((1, 2), lengths, data, np.array([v is not None for v in values]))
-    return packer.finish()
+    return bytes(packer.finish())
 
 
 @given(values=OPTIONAL_NUMBERS)

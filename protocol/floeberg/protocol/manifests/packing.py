@@ -50,7 +50,7 @@ def segment_facts(manifest: ManifestFile, partition: Iterable[tuple[int, str, in
     }
 
 
-def _packed(entries: Sequence[ManifestEntry], manifest: ManifestFile) -> bytes:
+def _packed(entries: Sequence[ManifestEntry], manifest: ManifestFile) -> memoryview:
     files = [e.file for e in entries]
     tuples = [f.partition for f in files]
     kinds = [(i, *partition_kind(t.get(i) for t in tuples)) for i in _ids(tuples)]

@@ -160,7 +160,7 @@ class _Walked:
         cells, column = self._walk.scalars, len(SCALARS) + index
         return _Column(cells.numbers[column], cells.lengths[column], self._walk.heap)
 
-    def packed(self) -> bytes:
+    def packed(self) -> memoryview:
         kinds = []
         partition = []
         for i, (field_id, avro_type) in enumerate(self._walk.partition if self._rows else ()):

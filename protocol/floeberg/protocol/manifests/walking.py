@@ -94,11 +94,6 @@ def walk(file: AvroFile) -> Walk:
     raise NotWalkable("maps of very many keys")
 
 
-def is_ready(file: AvroFile) -> bool:
-    """Say whether a walker for the manifest's schema is at hand, so that to walk costs nothing."""
-    return _walkers.knows(file.schema_text)
-
-
 # the shape that manifests of a schema needed; a schema is forgotten with its modules' cache
 _widest: dict[bytes, int] = {}
 
@@ -129,10 +124,6 @@ class _Walkers:
         self._lock = threading.Lock()
         self._compiled: OrderedDict[tuple[bytes, int], _Compiled | NotWalkable] = OrderedDict()
         self._idle: list[_Walker] = []
-
-    def knows(self, schema_text: bytes) -> bool:
-        with self._lock:
-            return (schema_text, _widest.get(schema_text, 0)) in self._compiled
 
     @contextmanager
     def borrowed(self, file: AvroFile, shape: int) -> Iterator[_Walker]:
