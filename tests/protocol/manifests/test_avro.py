@@ -115,6 +115,26 @@ def test_what_is_no_container_is_refused(raw, reason):
         records(raw)
 
 
+EMPTY_RECORD = {"type": "record", "name": "e", "fields": []}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        EMPTY_RECORD,
+        {"type": "fixed", "name": "z", "size": 0},
+        {"type": "record", "name": "o", "fields": [{"name": "e", "type": EMPTY_RECORD}]},
+    ],
+)
+def test_an_array_that_could_be_endless_is_refused(items):
+    raw = container(schema_of({"type": "array", "items": items}), [])
+    endless = long(1 << 61)
+
+    with pytest.raises(CorruptManifest, match="take no bytes"):
+        records(raw + long(1) + prefixed(endless) + SYNC)
+
+
 def test_fields_are_found_by_id_whatever_their_names():
     raw = container(SCHEMA, RECORDS[:1]).replace(b'"path"', b'"a-b."')
 

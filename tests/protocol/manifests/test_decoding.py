@@ -50,7 +50,7 @@ def comparable(entry: ManifestEntry) -> ManifestEntry:
 
 
 @given(seed=SEEDS)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_a_manifest_of_any_writer_decodes_as_plainly(seed):
     raw, manifest = random_manifest(Random(seed))
 
@@ -59,7 +59,7 @@ def test_a_manifest_of_any_writer_decodes_as_plainly(seed):
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(seed=SEEDS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_damaged_manifest_gives_the_same_error_or_the_same_values(codec, seed):
     random = Random(seed)
     raw, manifest = random_manifest(random, codec)
@@ -69,7 +69,7 @@ def test_a_damaged_manifest_gives_the_same_error_or_the_same_values(codec, seed)
 
 
 @given(seed=SEEDS)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_segment_gives_the_entries_that_were_decoded(seed):
     raw, manifest = random_manifest(Random(seed))
     if isinstance(outcome(decode_plainly, raw, manifest), tuple):
@@ -176,14 +176,14 @@ def environment() -> dict[str, str]:
 def test_a_walker_walks_what_writers_write():
     """Else everything above would compare the plain decoder with itself."""
     walked = 0
-    for seed in range(200):
+    for seed in range(60):
         raw, manifest = random_manifest(Random(seed), "null")
         with contextlib.suppress(Strayed, NotWalkable):
             file = read_avro(raw, "m.avro")
             pack_walk(walk(file), file, manifest)
             walked += 1
 
-    assert walked > 120
+    assert walked > 36
 
 
 def test_entries_are_the_same_before_and_after_a_walker_pays():

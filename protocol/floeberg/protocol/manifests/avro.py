@@ -249,6 +249,7 @@ def _by_field_id(schema: Json) -> Json:
 class _Renaming:
     def __init__(self) -> None:
         self._types: dict[str, str] = {}
+        self._empty: set[str] = set()
 
     def visit(self, schema: Json, namespace: str, is_entry: bool = False) -> Json:
         match schema:
@@ -265,21 +266,23 @@ class _Renaming:
                     }
                     for i, f in enumerate(fields)
                 ]
+                if all(self._takes_no_bytes(f["type"]) for f in renamed):
+                    self._empty.add(name)
                 return {"type": "record", "name": name, "fields": renamed}
             case {"type": "array", "items": items}:
                 is_map = schema.get("logicalType") == "map"
-                return {
-                    "type": "array",
-                    "items": self.visit(items, namespace, is_entry=is_map),
-                }
+                inner_items = self.visit(items, namespace, is_entry=is_map)
+                if self._takes_no_bytes(inner_items):
+                    # a few bytes could ask for more items than there is memory for
+                    raise ValueError("it has an array whose items take no bytes")
+                return {"type": "array", "items": inner_items}
             case {"type": "map", "values": values}:
                 return {"type": "map", "values": self.visit(values, namespace)}
             case {"type": "fixed", "size": size}:
-                return {
-                    "type": "fixed",
-                    "name": self._define(schema, namespace)[0],
-                    "size": size,
-                }
+                name, _ = self._define(schema, namespace)
+                if size == 0:
+                    self._empty.add(name)
+                return {"type": "fixed", "name": name, "size": size}
             case {"type": "enum", "symbols": symbols}:
                 name = self._define(schema, namespace)[0]
                 return {"type": "enum", "name": name, "symbols": symbols}
@@ -296,6 +299,10 @@ class _Renaming:
         if known is None:
             raise ValueError(f"its schema uses a type {name!r} that is not defined")
         return known
+
+    def _takes_no_bytes(self, schema: Json) -> bool:
+        name = schema.get("name") if isinstance(schema, dict) else schema
+        return name == "null" or (isinstance(name, str) and name in self._empty)
 
     def _define(self, schema: Json, namespace: str) -> tuple[str, str]:
         """Give a named type its new name; return it with the namespace that holds inside."""
