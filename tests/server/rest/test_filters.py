@@ -129,6 +129,8 @@ def test_both_spellings_mean_what_floebergs_own_form_means(rest, same):
         ({"type": "eq", "term": "ok", "value": "TRUE"}, ["=", "ok", True]),
         ({"type": "eq", "term": "m", "value": "1.50"}, ["=", "m", "1.5"]),
         ({"type": "eq", "term": "b", "value": "01FF"}, ["=", "b", "01ff"]),
+        ({"type": "is-nan", "term": "a"}, ["false"]),
+        ({"type": "not-nan", "term": "s"}, ["true"]),
     ],
 )
 def test_literals_are_taken_as_other_engines_write_them(rest, same):

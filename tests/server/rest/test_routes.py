@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -138,6 +139,17 @@ def test_names_are_the_tables_own_unless_the_snapshots_are_asked_for(
     assert error_of(wrong)[0] == 400
 
 
+def test_files_without_rows_are_left_out(warehouse: Path, http: httpx.Client):
+    table = TableWriter.create(warehouse / "db" / "ghost", COLUMNS)
+    with table.commit() as commit:
+        (file,) = commit.append([{"id": 1, "region": "eu"}])
+        commit.add_file(replace(file, location=f"{file.location}.ghost", record_count=0))
+
+    body = plan(http, "/v1/warehouse/namespaces/db/tables/ghost")
+
+    assert paths(body) == [file.location]
+
+
 def test_a_table_never_written_to_has_an_empty_plan(warehouse: Path, http: httpx.Client):
     TableWriter.create(warehouse / "db" / "empty", COLUMNS)
 
@@ -200,6 +212,46 @@ def test_very_many_pages_are_chained(warehouse: Path):
         assert sorted(fetched(http, path, body)) == sorted(f.location for f in table.files())
 
 
+class SlowCatalog:
+    """A warehouse whose tables are loaded when the test says so."""
+
+    kind = "warehouse"
+
+    def __init__(self, inner: WarehouseCatalog) -> None:
+        self._inner = inner
+        self.name = inner.name
+        self.go_on = threading.Event()
+
+    def list_tables(self) -> Any:
+        return self._inner.list_tables()
+
+    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
+        self.go_on.wait()
+        return self._inner.load(identifier)
+
+
+class ShoutingCatalog(SlowCatalog):
+    """Spells tables otherwise than they are asked for, as catalogs without regard to case may."""
+
+    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
+        loaded = self._inner.load(identifier)
+        return replace(loaded, identifier=tuple(part.upper() for part in identifier))
+
+
+def test_a_table_is_the_one_asked_for_however_its_catalog_spells_it(warehouse: Path):
+    table = write(warehouse, "spelled", 3)
+    catalog = ShoutingCatalog(WarehouseCatalog("warehouse", str(warehouse)))
+    path = "/v1/warehouse/namespaces/paged/tables/spelled"
+
+    with (
+        local_fleet(Catalogs([catalog]), workers=0, rest_planning=True, rest_page_files=1) as fleet,
+        client_of(fleet) as http,
+    ):
+        found = fetched(http, path, plan(http, path))
+
+    assert sorted(found) == sorted(f.location for f in table.files())
+
+
 def test_a_plan_task_is_of_its_table_and_of_the_tables_life(warehouse: Path):
     write(warehouse, "mine", 3)
     table = write(warehouse, "gone", 3)
@@ -222,24 +274,6 @@ def test_a_plan_task_is_of_its_table_and_of_the_tables_life(warehouse: Path):
 
 
 # --- plan ids ------------------------------------------------------------------------------------
-
-
-class SlowCatalog:
-    """A warehouse whose tables are loaded when the test says so."""
-
-    kind = "warehouse"
-
-    def __init__(self, inner: WarehouseCatalog) -> None:
-        self._inner = inner
-        self.name = inner.name
-        self.go_on = threading.Event()
-
-    def list_tables(self) -> Any:
-        return self._inner.list_tables()
-
-    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
-        self.go_on.wait()
-        return self._inner.load(identifier)
 
 
 @pytest.fixture

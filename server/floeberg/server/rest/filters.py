@@ -32,6 +32,8 @@ from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import (
     BooleanType,
     DateType,
+    DoubleType,
+    FloatType,
     IntType,
     Json,
     LongType,
@@ -51,6 +53,7 @@ _OPS = {
     "starts-with": Op.STARTS_WITH,
     "not-starts-with": Op.NOT_STARTS_WITH,
 }
+_NAN_TESTS = frozenset({Op.IS_NAN, Op.NOT_NAN})
 _FLIPPED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE, Op.EQ: Op.EQ, Op.NE: Op.NE}
 _NUMBER = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40})?", re.ASCII)
 
@@ -193,8 +196,9 @@ def suited_to_columns(expression: Expression, schema: Schema, case_sensitive: bo
     """Return the filter with its literals in floeberg's forms, where clients have others.
 
     Iceberg's own library sends dates as days, times and timestamps as microseconds; PyIceberg
-    leaves the offset out of zoned timestamps, which are UTC then; both take numbers and booleans as
-    text. Raises `UnknownColumn`, `AmbiguousColumn`, and `BadLiteral` for numbers beyond the type.
+    leaves the offset out of zoned timestamps, which are UTC then, takes numbers and booleans as
+    text, and tests any column for NaN. Raises `UnknownColumn`, `AmbiguousColumn`, and `BadLiteral`
+    for numbers beyond the type.
     """
     match expression:
         case Constant():
@@ -207,6 +211,8 @@ def suited_to_columns(expression: Expression, schema: Schema, case_sensitive: bo
             return Or(tuple(suited_to_columns(o, schema, case_sensitive) for o in operands))
         case Predicate(op, column, literals):
             field = schema.lookup(column, case_sensitive)
+            if op in _NAN_TESTS and not isinstance(field.type, FloatType | DoubleType):
+                return Constant(op is Op.NOT_NAN)
             suited = tuple(_suited(raw, field.type, column) for raw in literals)
             return Predicate(op, column, suited)
 

@@ -2,7 +2,8 @@
 
 Clients read the files themselves, and evaluate what is left of the filter by Iceberg's own rule,
 under which the negation of a comparison with null is true. So plans keep the files that such rows
-may be in. Tasks are whole files: REST's have no byte range.
+may be in. Tasks are whole files: REST's have no byte range. Files without rows are left out, as
+Iceberg's own library does: some writers name such files and never make them.
 """
 
 from __future__ import annotations
@@ -83,12 +84,11 @@ class RestPlanner:
         request = PlanTableScanRequest.parse(body)
         table = self._catalogs.get(catalog).load(identifier)
         scan = _resolved(table, request)
-        key = _key(table, scan, request)
+        key = _key(catalog, identifier, scan, request)
         plan = self._scans.plan_resolved(
             table, scan, lambda storage: InterruptibleStorage(storage, check_of(cancelled))
         )
-        self._kept.keep(key, plan)
-        return PlanTask(key, 0, len(plan.tasks))
+        return PlanTask(key, 0, len(self._keep(key, plan).tasks))
 
     def fetch(
         self, catalog: str, identifier: tuple[str, ...], body: bytes, client: Client
@@ -141,8 +141,15 @@ class RestPlanner:
             plan = self._kept.get(key)
             if plan is None:
                 table = self._catalogs.get(key.catalog).load(key.identifier)
-                plan = self._scans.plan_resolved(table, _scan_of(key, table))
-                self._kept.keep(key, plan)
+                found = self._scans.plan_resolved(table, _scan_of(key, table))
+                plan = self._keep(key, found)
+        return plan
+
+    def _keep(self, key: ScanKey, plan: Plan) -> Plan:
+        """Return the plan whose tasks clients are told."""
+        told = tuple(t for t in plan.tasks if t.data_file.record_count != 0)
+        plan = plan if len(told) == len(plan.tasks) else replace(plan, tasks=told)
+        self._kept.keep(key, plan)
         return plan
 
 
@@ -157,15 +164,19 @@ def _resolved(table: LoadedTable, request: PlanTableScanRequest) -> ResolvedScan
     return replace(scan, filter=bind(widened, scan.schema, case_sensitive))
 
 
-def _key(table: LoadedTable, scan: ResolvedScan, request: PlanTableScanRequest) -> ScanKey:
+def _key(
+    catalog: str, identifier: tuple[str, ...], scan: ResolvedScan, request: PlanTableScanRequest
+) -> ScanKey:
+    """Return what decides a scan's tasks, the table named as the client does: its catalog may spell
+    it otherwise."""
     stats = {
         scan.schema.lookup(name, request.case_sensitive).field_id
         for name in request.stats_fields or ()
     }
     return ScanKey(
-        catalog=table.catalog,
-        identifier=table.identifier,
-        table_uuid=table.metadata.table_uuid,
+        catalog=catalog,
+        identifier=identifier,
+        table_uuid=scan.metadata.table_uuid,
         snapshot_id=scan.snapshot.snapshot_id if scan.snapshot else None,
         schema_id=scan.schema.schema_id,
         filter=json.dumps(bound_to_json(scan.filter), separators=(",", ":")),

@@ -129,6 +129,8 @@ class RestService:
             lambda cancelled: self._planner.plan(name.catalog, name.identifier, body, cancelled),
         )
         future = asyncio.wrap_future(job.future)
+        # what goes wrong later is asked for by the id; asyncio would call it forgotten
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
         await asyncio.wait({future}, timeout=self._wait_seconds)
         if not future.done():
             logger.info("plan goes on in the background", extra={"table": ".".join(name.parts)})
