@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg import expressions as e
 from pyiceberg.table import StaticTable
 
-from tests.oracles.scans import Filter, Scan
+from tests.oracles.scans import Scan
 from tests.oracles.workshop import Made
-
-_PREDICATES: dict[str, Callable[..., Any]] = {
-    "=": e.EqualTo,
-    "!=": e.NotEqualTo,
-    "<": e.LessThan,
-    "<=": e.LessThanOrEqual,
-    ">": e.GreaterThan,
-    ">=": e.GreaterThanOrEqual,
-    "in": e.In,
-    "not-in": e.NotIn,
-    "is-null": e.IsNull,
-    "not-null": e.NotNull,
-    "is-nan": e.IsNaN,
-    "not-nan": e.NotNaN,
-    "starts-with": e.StartsWith,
-    "not-starts-with": e.NotStartsWith,
-}
+from tests.support.pyiceberg_filters import pyiceberg_expression
 
 
 class PyIcebergReader:
@@ -37,7 +19,7 @@ class PyIcebergReader:
         table = StaticTable.from_metadata(str(made.metadata_file))
         options: dict[str, Any] = {}
         if scan.filter is not None:
-            options["row_filter"] = _expression(scan.filter)
+            options["row_filter"] = pyiceberg_expression(scan.filter)
         if scan.select is not None:
             options["selected_fields"] = scan.select
         if scan.snapshot_id is not None:
@@ -50,16 +32,3 @@ class PyIcebergReader:
         if scan.ref is not None:
             planned = planned.use_ref(scan.ref)
         return planned.to_arrow()
-
-
-def _expression(filter_: Filter) -> Any:
-    operation, *arguments = filter_
-    match operation:
-        case "and":
-            return e.And(*map(_expression, arguments))
-        case "or":
-            return e.Or(*map(_expression, arguments))
-        case "not":
-            return e.Not(_expression(arguments[0]))
-        case _:
-            return _PREDICATES[operation](*arguments)
