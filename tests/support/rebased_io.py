@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pyiceberg.io import InputFile, OutputFile
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
 REBASE = "test.rebase"
 """The property that holds the prefixes to replace, as a JSON object."""
@@ -14,10 +13,10 @@ REBASE = "test.rebase"
 class RebasedFileIO(PyArrowFileIO):
     """Reads what stands below a prefix from where the prefix is now, the longest prefix first."""
 
-    def new_input(self, location: str) -> InputFile:
+    def new_input(self, location: str) -> PyArrowFile:
         return super().new_input(self._rebased(location))
 
-    def new_output(self, location: str) -> OutputFile:
+    def new_output(self, location: str) -> PyArrowFile:
         raise NotImplementedError("copies are only read")
 
     def _rebased(self, location: str) -> str:
