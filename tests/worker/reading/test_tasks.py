@@ -18,6 +18,7 @@ from floeberg.protocol.errors import (
     Unsupported,
 )
 from floeberg.protocol.files import DeleteFile
+from floeberg.protocol.schema import Schema
 from floeberg.protocol.tasks import FileScanTask
 from tests.support.lake import FileLayout, TableWriter, WrittenFile, required, schema
 from tests.support.plain import plain_rows
@@ -250,3 +251,18 @@ def test_a_file_of_another_size_than_its_manifest_says_is_read_whole(
 
     assert ids(table) == list(range(30))
     assert ids(table, split_size=40) == list(range(30))
+
+
+@pytest.mark.parametrize("key", ["tags", "tags.element"])
+def test_an_equality_delete_by_a_list_is_refused_by_name(tmp_path: Path, key: str) -> None:
+    tags = {"type": "list", "element": "string", "element-required": False}
+    table = TableWriter.create(tmp_path / "t", schema({"id": required("long"), "tags": tags}))
+    table.append([{"id": 1, "tags": ["a"]}])
+    deletes = table.delete_equal([{"id": 9}], ["id"])
+    found = Schema.from_json(table.schema).lookup(key, case_sensitive=True)
+    table.remove(deletes)
+    with table.commit() as commit:
+        commit.add_file(replace(deletes, equality_ids=(found.field_id,)))
+
+    with pytest.raises(CorruptDeletes, match=rf"{deletes.location} compares '{key}'"):
+        read(plan_of(table))

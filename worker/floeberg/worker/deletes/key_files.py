@@ -18,6 +18,7 @@ from floeberg.protocol.files import DeleteFile
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import Storage
+from floeberg.protocol.types import StructType, is_nested
 from floeberg.worker.arrow import ArrowArray
 from floeberg.worker.files.opening import open_rows
 from floeberg.worker.files.rows import StoredFile
@@ -41,7 +42,8 @@ class KeyColumns:
 def key_fields(metadata: TableMetadata, schema: Schema, file: DeleteFile) -> tuple[FlatField, ...]:
     """Return the fields that `file` compares; `schema` is the one that is read.
 
-    Raises `CorruptDeletes` when there is none, or one that no schema of the table has.
+    Raises `CorruptDeletes` when there is none, or one that no schema of the table has or that has
+    many values in a row.
     """
     if not file.equality_ids:
         raise CorruptDeletes(f"the equality delete file {file.location} names no key columns")
@@ -52,15 +54,26 @@ def _key_field(
     field_id: int, metadata: TableMetadata, schema: Schema, file: DeleteFile
 ) -> FlatField:
     if schema.find(field_id) is not None:
-        return FlatField.of(schema, field_id)
+        return _flat_field(field_id, schema, file)
     for other in sorted(metadata.schemas, key=lambda s: s.schema_id, reverse=True):
         if other.find(field_id) is not None:
             # dropped since: later files lack it, even if it was required
-            return FlatField.of(other, field_id).as_optional()
+            return _flat_field(field_id, other, file).as_optional()
     raise CorruptDeletes(
         f"the equality delete file {file.location} compares field {field_id},"
         " which no schema of the table has"
     )
+
+
+def _flat_field(field_id: int, schema: Schema, file: DeleteFile) -> FlatField:
+    path = [schema.find(i) for i in schema.path(field_id)]
+    types = [field.type for field in path if field is not None]
+    if is_nested(types[-1]) or not all(isinstance(t, StructType) for t in types[:-1]):
+        raise CorruptDeletes(
+            f"the equality delete file {file.location} compares {schema.name_of(field_id)!r}"
+            f" (id {field_id}), which is not one value a row: it is nested, or below a list or map"
+        )
+    return FlatField.of(schema, field_id)
 
 
 def load_key_columns(
