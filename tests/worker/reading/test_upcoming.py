@@ -56,6 +56,16 @@ def ids(plan: ReadPlan, storage: CountingStorage, ahead: Ahead | None, **options
     return [i for placed in batches for i in placed.batch["id"].to_pylist()]
 
 
+def rounds(plan: ReadPlan, storage: CountingStorage) -> list[int]:
+    """Return how many of the plan's data files each round asked for, in the order of the plan.
+
+    Threads make the rounds, so that a later one may come to storage first.
+    """
+    order = {task.data_file.location: i for i, task in enumerate(plan.tasks)}
+    asked = [sorted(order[name] for name in names if name in order) for names in storage.rounds]
+    return [len(files) for files in sorted(asked)]
+
+
 def test_small_files_come_in_ever_larger_rounds(
     table: TableWriter, storage: CountingStorage, ahead: Ahead
 ) -> None:
@@ -65,7 +75,7 @@ def test_small_files_come_in_ever_larger_rounds(
     found = ids(plan, storage, ahead)
 
     assert found == ids(plan, CountingStorage(), None)
-    assert [len(locations) for locations in storage.rounds] == [2, 2, 3, 5, 9, 17, 12]
+    assert rounds(plan, storage) == [2, 2, 3, 5, 9, 17, 12]
     assert storage.requests == {file.location: 1 for file in files}
     assert storage.bytes_read.total() == sum(t.data_file.size_bytes for t in plan.tasks)
 
@@ -139,7 +149,7 @@ def test_a_limit_on_filtered_rows_looks_ahead_as_it_goes_on(
 
     assert len(found) == 10
     # four rows a file: three files are read; what is asked for then may be given up before it is
-    sizes = [len(locations) for locations in storage.rounds]
+    sizes = rounds(plan, storage)
     assert sizes[:2] == [1, 2]
     assert sizes[2:] in ([], [2])
 
@@ -195,7 +205,7 @@ def test_deletes_come_in_the_rounds_of_the_files_that_they_are_for(
 
     assert found == ids(plan, CountingStorage(), None)
     assert len(found) < 240
-    assert [sum(name not in deletes for name in names) for names in storage.rounds] == [2, 2, 3, 5]
+    assert rounds(plan, storage) == [2, 2, 3, 5]
     vectors = sum(d.is_deletion_vector for task in plan.tasks for d in task.delete_files)
     assert sum(storage.requests[name] for name in deletes) == max(vectors, len(deletes))
 
@@ -223,7 +233,7 @@ def test_a_missing_file_is_an_error_after_the_rows_before_it(
 def test_a_filter_that_keeps_nothing_is_interrupted(
     table: TableWriter, storage: CountingStorage, ahead: Ahead
 ) -> None:
-    append(table, 60)
+    append(table, 400, rows=2)
     plan = plan_of(table, ["=", "name", "n1 or none"])
 
     def check() -> None:
@@ -233,7 +243,7 @@ def test_a_filter_that_keeps_nothing_is_interrupted(
     with pytest.raises(Cancelled):
         list(to_batches_for_tasks(plan, InterruptibleStorage(storage, check), ahead=ahead))
 
-    assert len(storage.rounds) == 3
+    assert len(storage.rounds) <= 3 + 4  # each thread may have had one under way
 
 
 def test_a_reader_that_is_dropped_asks_for_nothing_more(
