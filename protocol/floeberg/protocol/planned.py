@@ -18,29 +18,84 @@ from floeberg.protocol.manifests.columns import Int64s
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """A list of numbers for each of n rows: row i's are `numbers[starts[i] : starts[i + 1]]`.
+    """A list of numbers, ascending, for each of n rows: row i's is all of its ranges of `numbers`.
 
-    `starts` has the shape (n + 1,).
+    `starts` and `stops` have the shape (n, ranges): of row i are `numbers[starts[i, j] :
+    stops[i, j]]` for every j, without a number twice. Rows may share a range, so that a thousand
+    deletes that apply to a million files are a thousand numbers; within a range they have any
+    order.
     """
 
     starts: Int64s
+    stops: Int64s
     numbers: Int64s
 
     @classmethod
     def none(cls, rows: int) -> References:
         """Return empty lists for `rows` rows."""
-        return cls(np.zeros(rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        ranges = np.zeros((rows, 0), dtype=np.int64)
+        return cls(ranges, ranges, np.zeros(0, dtype=np.int64))
+
+    @classmethod
+    def of_flat(cls, starts: Int64s, numbers: Int64s) -> References:
+        """Return lists that lie one after the other.
+
+        Row i's is `numbers[starts[i] : starts[i + 1]]`; `starts` has the shape (n + 1,).
+        """
+        return cls(starts[:-1, None], starts[1:, None], numbers)
 
     def __len__(self) -> int:
-        return len(self.starts) - 1
+        return len(self.starts)
 
     def __getitem__(self, row: int) -> Int64s:
-        return self.numbers[self.starts[row] : self.starts[row + 1]]
+        ranges = zip(self.starts[row].tolist(), self.stops[row].tolist(), strict=True)
+        parts = [self.numbers[start:stop] for start, stop in ranges if start < stop]
+        return np.sort(np.concatenate(parts)) if parts else self.numbers[:0]
 
     def between(self, first: int, stop: int) -> References:
-        """Return the lists of the rows from `first` up to `stop`."""
-        starts = self.starts[first : stop + 1]
-        return References(starts - starts[0], self.numbers[starts[0] : starts[-1]])
+        """Return the lists of the rows from `first` up to `stop`, without copying any."""
+        return References(self.starts[first:stop], self.stops[first:stop], self.numbers)
+
+    def counts(self) -> Int64s:
+        """Return how long each row's list is, shape (n,)."""
+        found: Int64s = (self.stops - self.starts).sum(axis=1)
+        return found
+
+    def flat(self) -> tuple[Int64s, Int64s]:
+        """Return all lists one after the other, as `of_flat` takes them.
+
+        What rows share is repeated for each: do it for so many rows as the result has room for.
+        """
+        counts = self.counts()
+        starts = np.zeros(len(self) + 1, dtype=np.int64)
+        np.cumsum(counts, out=starts[1:])
+        numbers = self.numbers[ranges_as_places(self.starts.ravel(), self.stops.ravel())]
+        if len(numbers):
+            limit = int(numbers.max()) + 1
+            keys = np.repeat(np.arange(len(self)) * limit, counts) + numbers
+            keys.sort()
+            numbers = keys % limit
+        return starts, numbers
+
+    def used(self) -> Int64s:
+        """Return the numbers that are in any list, once each and ascending."""
+        edges = np.zeros(len(self.numbers) + 1, dtype=np.int64)
+        np.add.at(edges, self.starts.ravel(), 1)
+        np.subtract.at(edges, self.stops.ravel(), 1)
+        return np.unique(self.numbers[np.cumsum(edges[:-1]) > 0])
+
+
+def ranges_as_places(starts: Int64s, stops: Int64s) -> Int64s:
+    """Return the whole numbers of each range, range after range; both have the shape (n,).
+
+    >>> ranges_as_places(np.array([5, 0, 2]), np.array([7, 0, 3])).tolist()
+    [5, 6, 2]
+    """
+    counts = stops - starts
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    found: Int64s = np.arange(total) + np.repeat(stops - ends, counts)
+    return found
 
 
 class DeleteFiles:
