@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +21,7 @@ from floeberg.protocol.files import Content, DataFile, DeleteFile, FileFormat, M
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.metadata_columns import FILE, POS
 from floeberg.protocol.partitioning import UNPARTITIONED
+from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.sorting import UNSORTED
@@ -47,6 +49,7 @@ from floeberg.protocol.types import (
     Value,
     VariantType,
 )
+from tests.support.planned import data_manifest, numbered_deletes, planned_files
 
 _INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -95,7 +98,7 @@ METADATA = TableMetadata(
 partition_values: st.SearchStrategy[Value | None] = st.one_of(
     st.none(),
     st.floats(),
-    st.decimals(allow_nan=False),
+    st.decimals(allow_nan=False, allow_infinity=False),
     st.text(),
     *VALUES_BY_TYPE.values(),
 )
@@ -126,6 +129,15 @@ data_files = st.builds(
     sort_order_id=st.none() | st.integers(0, 3),
     key_metadata=_keys,
     metrics=_metrics,
+)
+splittable_files = st.builds(
+    DataFile,
+    location=locations,
+    format=st.just(FileFormat.PARQUET),
+    record_count=st.integers(0, 100),
+    size_bytes=st.integers(50, 120),
+    spec_id=st.just(0),
+    split_offsets=st.sets(st.integers(0, 130), max_size=6).map(sorted).map(tuple),
 )
 delete_files = st.builds(
     DeleteFile,
@@ -189,6 +201,57 @@ def task_lists(draw: st.DrawFn, max_size: int = 5) -> tuple[FileScanTask, ...]:
         length=COUNTS,
     )
     return tuple(draw(st.lists(tasks, max_size=max_size)))
+
+
+@st.composite
+def planned_tasks(draw: st.DrawFn) -> PlannedTasks:
+    """The tasks of a plan, as columns: some rows of some manifests, divided, in part."""
+    left = tuple(draw(st.lists(residuals, min_size=1, max_size=2)))
+    deletes = draw(st.lists(delete_files, max_size=3))
+    parts = []
+    for number in range(draw(st.integers(0, 3))):
+        spec_id = draw(st.integers(0, 3))
+        # a manifest's partitions have one schema
+        kinds = draw(st.lists(st.sampled_from(list(VALUES_BY_TYPE.values())), max_size=2))
+        tuples = st.fixed_dictionaries({1000 + i: st.none() | v for i, v in enumerate(kinds)})
+        listed = [
+            replace(file, spec_id=spec_id, partition=draw(st.just({}) | tuples))
+            for file in draw(st.lists(data_files | splittable_files, min_size=1, max_size=4))
+        ]
+        rows = draw(st.sets(st.sampled_from(range(len(listed)))).map(sorted))
+        numbers = st.sets(st.sampled_from(range(len(deletes)))) if deletes else st.just(set[int]())
+        parts.append(
+            planned_files(
+                listed,
+                rows,
+                left,
+                draw(
+                    st.lists(
+                        st.sampled_from(range(len(left))), min_size=len(rows), max_size=len(rows)
+                    )
+                ),
+                [sorted(draw(numbers)) for _ in rows],
+                data_manifest(spec_id, f"s3://lake/db/orders/m{number}.avro"),
+            )
+        )
+    tasks = PlannedTasks(parts, numbered_deletes(deletes), draw(st.sampled_from([0, 40, 1 << 40])))
+    first = draw(st.integers(0, len(tasks)))
+    return tasks[first : draw(st.integers(first, len(tasks)))]
+
+
+def tasks_of(tasks: PlannedTasks) -> list[FileScanTask]:
+    """Return what `tasks` stands for, made without its help."""
+    made = []
+    deletes = [e.file for segment, rows in tasks.deletes.parts for e in segment.entries(rows)]
+    files = [
+        (entry.file, [deletes[n] for n in part.deletes[i]], part.residuals[part.residual_of[i]])
+        for part in tasks.files
+        for i, entry in enumerate(part.segment.entries(part.rows))
+    ]
+    for number, start, length in zip(*(column.tolist() for column in tasks.ranges), strict=True):
+        file, applied, residual = files[number]
+        made.append(FileScanTask(file, tuple(applied), residual, start, length))
+    return made
 
 
 read_plans = st.builds(

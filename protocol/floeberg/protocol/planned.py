@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from floeberg.protocol.expressions.model import BoundExpression
-from floeberg.protocol.files import DeleteFile
+from floeberg.protocol.files import DeleteFile, ManifestFile
 from floeberg.protocol.manifests import Segment
 from floeberg.protocol.manifests.columns import Int64s
 
@@ -134,7 +134,8 @@ class PlannedFiles:
 
     `rows` are ascending, shape (n,). What is left of the filter for file i is
     `residuals[residual_of[i]]`, and `deletes` has the numbers, ascending, of the deletes that apply
-    to it, among the plan's `DeleteFiles`.
+    to it, among the plan's `DeleteFiles`. `manifest` is what the segment was decoded from, None
+    where that is not known: in a ticket that lists its files.
     """
 
     segment: Segment
@@ -142,6 +143,7 @@ class PlannedFiles:
     residuals: tuple[BoundExpression, ...]
     residual_of: Int64s
     deletes: References
+    manifest: ManifestFile | None = None
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -338,14 +338,15 @@ class Packed:
         if bits:
             packed = np.frombuffer(self._view, np.uint8, (rows + 7) // 8, bits)
             valid = np.unpackbits(packed, count=rows).view(np.bool_)
-        stored = 1 if is_constant else rows
+        # not `broadcast_to`, which takes longer than all the rest
+        step = 0 if is_constant else width
         if kind == _NUMBERS:
-            values = np.frombuffer(self._view, _WIDTHS[width], stored, data)
-            return Numbers(np.broadcast_to(values, (rows,)), valid)
+            dtype = _WIDTHS[width]
+            values = np.ndarray((rows,), dtype, self._view, data, strides=(step,))
+            return Numbers(values, valid)
         if kind == _FIXED:
-            matrix = np.frombuffer(self._view, np.uint8, stored * width, data)
-            matrix = matrix.reshape(stored, width)
-            return Strings(np.broadcast_to(matrix, (rows, width)), None, valid)
+            matrix = np.ndarray((rows, width), np.uint8, self._view, data, strides=(step, 1))
+            return Strings(matrix, None, valid)
         starts = np.frombuffer(self._view, _OFFSETS, rows + 1, offsets)
         return Strings(np.frombuffer(self._view, np.uint8, width, data), starts, valid)
 

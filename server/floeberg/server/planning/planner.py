@@ -15,6 +15,7 @@ from floeberg.protocol.expressions.model import FALSE
 from floeberg.protocol.files import DataFile, DeleteFile, ManifestContent, ManifestFile
 from floeberg.protocol.manifests import ManifestEntry
 from floeberg.protocol.scans import ResolvedScan
+from floeberg.protocol.splitting import split, split_size_of
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.server.planning.counting import count_tasks
@@ -24,7 +25,6 @@ from floeberg.server.planning.manifest_pruning import prune_manifests
 from floeberg.server.planning.manifest_source import ManifestSource
 from floeberg.server.planning.plan import CountResult, Plan, PlanCounters
 from floeberg.server.planning.pruning import SpecFilters
-from floeberg.server.planning.splitting import split, split_size_of
 from floeberg.server.planning.steps import Stopwatch
 
 

@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from floeberg.protocol.files import DataFile, FileFormat
-from floeberg.server.planning.splitting import DEFAULT_SPLIT_SIZE_BYTES, split, split_size_of
+from floeberg.protocol.splitting import (
+    DEFAULT_SPLIT_SIZE_BYTES,
+    split,
+    split_rows,
+    split_size_of,
+)
+from tests.support.planned import planned_files
 
 
 def parquet(size_bytes: int, *offsets: int, format: FileFormat = FileFormat.PARQUET) -> DataFile:
@@ -61,3 +68,51 @@ def test_the_size_is_the_scans_then_the_tables_then_icebergs():
     assert split_size_of(None, table) == 1024
     assert split_size_of(None, {}) == DEFAULT_SPLIT_SIZE_BYTES
     assert split_size_of(None, {"read.split.target-size": "large"}) == DEFAULT_SPLIT_SIZE_BYTES
+
+
+# --- many files at once --------------------------------------------------------------------------
+
+some_files = st.builds(
+    lambda size, offsets, format_: parquet(size, *offsets, format=format_),
+    st.integers(0, 300),
+    st.lists(st.integers(-1, 310), max_size=8).flatmap(
+        lambda offsets: st.sampled_from([sorted(set(offsets)), sorted(set(offsets)), offsets])
+    ),
+    st.sampled_from([FileFormat.PARQUET, FileFormat.PARQUET, FileFormat.AVRO]),
+)
+
+
+def split_at_once(parts: list[list[DataFile]], size_bytes: int) -> list[tuple[int, int, int]]:
+    planned = [planned_files(files) for files in parts]
+    ranges = split_rows([(part.segment, part.rows) for part in planned], size_bytes)
+    return list(zip(*(column.tolist() for column in ranges), strict=True))
+
+
+def split_singly(parts: list[list[DataFile]], size_bytes: int) -> list[tuple[int, int, int]]:
+    files = [file for part in parts for file in part]
+    return [(i, *range_) for i, file in enumerate(files) for range_ in split(file, size_bytes)]
+
+
+@given(st.lists(st.lists(some_files, max_size=30), max_size=3), st.integers(0, 400))
+def test_many_files_at_once_have_the_ranges_of_each(parts, size_bytes):
+    assert split_at_once(parts, size_bytes) == split_singly(parts, size_bytes)
+
+
+@given(st.lists(some_files, min_size=60, max_size=60), st.integers(1, 100))
+def test_so_have_files_of_which_a_few_have_most_row_groups(files, size_bytes):
+    files[30] = parquet(5000, *range(0, 5000, 7))
+    files[31] = parquet(2**63 - 1, 4, 2**62, 2**63 - 2)
+
+    assert split_at_once([files], size_bytes) == split_singly([files], size_bytes)
+
+
+def test_only_the_rows_that_are_named_are_divided():
+    part = planned_files([parquet(100, 4, 50), parquet(90, 4, 60), parquet(80, 4, 70)])
+
+    ranges = split_rows([(part.segment, np.array([0, 2]))], 60)
+
+    assert [column.tolist() for column in ranges] == [
+        [0, 0, 1, 1],
+        [0, 50, 0, 70],
+        [50, 50, 70, 10],
+    ]
