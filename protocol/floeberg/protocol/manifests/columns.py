@@ -302,6 +302,10 @@ class Packed:
     def buffer(self) -> memoryview:
         return self._view
 
+    @property
+    def columns(self) -> int:
+        return len(self._records)
+
     @cached_property
     def facts(self) -> Json:
         at = self._facts_at

@@ -54,6 +54,9 @@ BOUNDS: Final = (LOWER_BOUNDS, UPPER_BOUNDS)
 FORMATS: Final = tuple(FileFormat)
 """File formats by their number in a segment."""
 
+# measured in CPython 3.11: a segment without columns, and each of them
+_OBJECT_BYTES, _COLUMN_BYTES = 3000, 250
+
 
 class PartitionKind(StrEnum):
     """What the values of a partition column are, as the manifest stores them.
@@ -144,6 +147,11 @@ class Segment:
     @property
     def size_bytes(self) -> int:
         return len(self._packed.buffer)
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what it costs to keep: the buffer, and the objects that find columns in it."""
+        return self.size_bytes + _OBJECT_BYTES + _COLUMN_BYTES * self._packed.columns
 
     # --- columns ----------------------------------------------------------------------------------
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from copy import copy
+from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
-from floeberg.protocol.files import ManifestFile
-from floeberg.protocol.manifests import ManifestEntry
+from floeberg.protocol.files import ManifestContent, ManifestFile
+from floeberg.protocol.manifests import Segment
+from floeberg.server.planning.fair_pool import Job
 
-DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
+DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
-# Measured in CPython 3.11: an entry without statistics, and each statistic of a column.
-_ENTRY_BYTES = 1200
-_STATISTIC_BYTES = 85
+# Measured in CPython 3.11.
 _MANIFEST_FILE_BYTES = 800
 
 K = TypeVar("K", bound=Hashable)
@@ -39,10 +39,38 @@ class ManifestKey(NamedTuple):
 
     table_uuid: str | None
     location: str
+    length: int
+    content: ManifestContent
     spec_id: int
     sequence_number: int
     added_snapshot_id: int | None
     first_row_id: int | None
+
+    @classmethod
+    def of(cls, manifest: ManifestFile, table_uuid: str | None) -> ManifestKey:
+        return cls(
+            table_uuid,
+            manifest.location,
+            manifest.length,
+            manifest.content,
+            manifest.spec_id,
+            manifest.sequence_number,
+            manifest.added_snapshot_id,
+            manifest.first_row_id,
+        )
+
+
+class Origin(Enum):
+    """Where a plan has a segment from."""
+
+    MEMORY = "memory"
+    STORAGE = "storage"
+
+
+class Loaded(NamedTuple):
+    segment: Segment
+    origin: Origin
+    fetched_bytes: int = 0
 
 
 class ManifestCache:
@@ -54,9 +82,10 @@ class ManifestCache:
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self._store: Hashable = None
         self._lists: _Lru[tuple[Hashable, ListKey], tuple[ManifestFile, ...]] = _Lru(max_bytes // 8)
-        self._manifests: _Lru[tuple[Hashable, ManifestKey], tuple[ManifestEntry, ...]] = _Lru(
+        self._segments: _Lru[tuple[Hashable, ManifestKey], Segment] = _Lru(
             max_bytes - max_bytes // 8
         )
+        self._under_way = _UnderWay()
 
     def within(self, store: Hashable) -> ManifestCache:
         """Return the same cache as it is seen by tables of one store (`StorageConfig.store`).
@@ -75,38 +104,65 @@ class ManifestCache:
         size_bytes = _MANIFEST_FILE_BYTES * (1 + len(manifests))
         self._lists.put((self._store, key), manifests, size_bytes)
 
-    def entries(self, key: ManifestKey) -> tuple[ManifestEntry, ...] | None:
-        return self._manifests.get((self._store, key))
+    def segments(self, keys: Sequence[ManifestKey]) -> list[Segment | None]:
+        """Return what is remembered of manifests, None for what is not."""
+        return self._segments.get_many([(self._store, key) for key in keys])
 
-    def keep_entries(self, key: ManifestKey, entries: tuple[ManifestEntry, ...]) -> None:
-        size_bytes = sum(map(_entry_bytes, entries), _ENTRY_BYTES)
-        self._manifests.put((self._store, key), entries, size_bytes)
+    def segment_if_kept(self, key: ManifestKey) -> Segment | None:
+        """Return the segment of one manifest; counts neither as a hit nor as a miss."""
+        return self._segments.peek((self._store, key))
+
+    def keep_segment(self, key: ManifestKey, segment: Segment) -> None:
+        self._segments.put((self._store, key), segment, segment.memory_bytes)
+
+    def join(self, key: ManifestKey, own: Job[Loaded]) -> tuple[Job[Loaded], bool]:
+        """Return the job by which `key` is being loaded, and whether that is one's `own`, because
+        nobody else is at it; call `leave` when done with it.
+        """
+        return self._under_way.join((self._store, key), own)
+
+    def leave(self, key: ManifestKey) -> None:
+        """The last one that leaves a job cancels it, if it was not begun."""
+        self._under_way.leave((self._store, key))
 
     @property
     def size_bytes(self) -> int:
         """About how much memory the cache holds."""
-        return self._lists.size_bytes + self._manifests.size_bytes
+        return self._lists.size_bytes + self._segments.size_bytes
 
     @property
     def hits(self) -> int:
-        return self._lists.hits + self._manifests.hits
+        return self._lists.hits + self._segments.hits
 
     @property
     def misses(self) -> int:
-        return self._lists.misses + self._manifests.misses
+        return self._lists.misses + self._segments.misses
+
+    @property
+    def evictions(self) -> int:
+        return self._lists.evictions + self._segments.evictions
 
 
-def _entry_bytes(entry: ManifestEntry) -> int:
-    m = entry.file.metrics
-    statistics = (
-        len(m.column_sizes)
-        + len(m.value_counts)
-        + len(m.null_value_counts)
-        + len(m.nan_value_counts)
-        + len(m.lower_bounds)
-        + len(m.upper_bounds)
-    )
-    return _ENTRY_BYTES + _STATISTIC_BYTES * statistics
+class _UnderWay:
+    """What plans are loading, so that what several of them want at a time is loaded once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: dict[Hashable, tuple[Job[Loaded], int]] = {}
+
+    def join(self, key: Hashable, own: Job[Loaded]) -> tuple[Job[Loaded], bool]:
+        with self._lock:
+            job, plans = self._jobs.get(key, (own, 0))
+            self._jobs[key] = job, plans + 1
+            return job, job is own
+
+    def leave(self, key: Hashable) -> None:
+        with self._lock:
+            job, plans = self._jobs.pop(key)
+            if plans > 1:
+                self._jobs[key] = job, plans - 1
+                return
+        job.cancel()
 
 
 class _Lru(Generic[K, V]):
@@ -119,16 +175,29 @@ class _Lru(Generic[K, V]):
         self.size_bytes = 0
         self.hits = 0
         self.misses = 0
+        self.evictions = 0
 
     def get(self, key: K) -> V | None:
+        return self.get_many([key])[0]
+
+    def get_many(self, keys: Sequence[K]) -> list[V | None]:
+        """Return what is kept of each; in the order of use, the last one was used last."""
+        found: list[V | None] = []
         with self._lock:
-            found = self._items.get(key)
-            if found is None:
-                self.misses += 1
-                return None
-            self.hits += 1
-            self._items.move_to_end(key)
-            return found[0]
+            for key in keys:
+                item = self._items.get(key)
+                if item is not None:
+                    self._items.move_to_end(key)
+                found.append(None if item is None else item[0])
+            hits = sum(value is not None for value in found)
+            self.hits += hits
+            self.misses += len(keys) - hits
+        return found
+
+    def peek(self, key: K) -> V | None:
+        with self._lock:
+            item = self._items.get(key)
+            return None if item is None else item[0]
 
     def put(self, key: K, value: V, size_bytes: int) -> None:
         with self._lock:
@@ -142,3 +211,4 @@ class _Lru(Generic[K, V]):
             while self.size_bytes > self._max_bytes:
                 _, (_, freed) = self._items.popitem(last=False)
                 self.size_bytes -= freed
+                self.evictions += 1

@@ -1,33 +1,34 @@
-"""Fetch and decode the manifests of a snapshot, several at a time and in a steady order."""
+"""The manifests of a snapshot, and what they list: from the cache, or read in a steady order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import replace
-from typing import TypeVar
+from functools import partial
 
 from floeberg.protocol.errors import CorruptManifest, MissingFile, Unsupported
 from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.manifests import (
     ManifestEntry,
+    Segment,
+    decode_manifest,
     describe_manifest,
-    read_entries,
     read_manifest_list,
 )
 from floeberg.protocol.snapshots import Snapshot
 from floeberg.protocol.storage import Storage
-from floeberg.server.planning.manifest_cache import ListKey, ManifestCache, ManifestKey
+from floeberg.server.planning.manifest_cache import (
+    ListKey,
+    Loaded,
+    ManifestCache,
+    ManifestKey,
+    Origin,
+)
+from floeberg.server.planning.manifest_loading import call_in_order, load_in_order
 from floeberg.server.planning.plan import PlanTrace
 
-# Fetching from an object store is waiting, most of the time; decoding holds the interpreter's lock.
-_FETCHES_AT_ONCE = 8
-
 _AVRO_MAGIC = b"Obj\x01"
-
-A = TypeVar("A")
-R = TypeVar("R")
 
 
 class ManifestSource:
@@ -40,8 +41,20 @@ class ManifestSource:
         self._storage = storage
         self._cache = cache
         self._table_uuid = table_uuid
-        self._just_fetched: frozenset[str] = frozenset()
-        self.trace = PlanTrace()
+        # of manifests whose description stands in themselves
+        self._described_segments: dict[str, Segment] = {}
+        self._list_cached = False
+        self._origins: Counter[Origin] = Counter()
+        self._fetched_bytes = 0
+
+    @property
+    def trace(self) -> PlanTrace:
+        return PlanTrace(
+            manifest_list_cached=self._list_cached,
+            manifests_cached=self._origins[Origin.MEMORY],
+            manifests_fetched=self._origins[Origin.STORAGE],
+            fetched_bytes=self._fetched_bytes,
+        )
 
     def manifests(self, snapshot: Snapshot) -> Sequence[ManifestFile]:
         """Return the manifests of `snapshot`, in its order.
@@ -51,11 +64,10 @@ class ManifestSource:
         """
         if snapshot.manifest_list is None:
             # version 1 may name manifests in the table's metadata itself
-            described = list(_map_in_order(self._described, snapshot.manifests))
-            self._just_fetched = frozenset(m.location for m, size_bytes in described if size_bytes)
-            fetched_bytes = sum(size_bytes for _, size_bytes in described)
-            self.trace = replace(self.trace, fetched_bytes=fetched_bytes)
-            return [m for m, _ in described]
+            described = call_in_order([partial(self._described, m) for m in snapshot.manifests])
+            fetched = (m.length for m in described if m.location in self._described_segments)
+            self._fetched_bytes += sum(fetched)
+            return described
         key = ListKey(self._table_uuid, snapshot.manifest_list)
         manifests = self._cache.manifest_list(key)
         if manifests is None:
@@ -63,63 +75,73 @@ class ManifestSource:
             manifests = tuple(read_manifest_list(raw, key.location))
             _check_not_lost(manifests, snapshot, key.location)
             self._cache.keep_manifest_list(key, manifests)
-            self.trace = replace(self.trace, fetched_bytes=len(raw))
+            self._fetched_bytes += len(raw)
         else:
-            self.trace = replace(self.trace, manifest_list_cached=True)
+            self._list_cached = True
         return manifests
+
+    def segments(
+        self, manifests: Sequence[ManifestFile]
+    ) -> Generator[tuple[ManifestFile, Segment], None, None]:
+        """Yield each manifest with its live entries, in the order given.
+
+        Later manifests are fetched and decoded while earlier ones are used; close the generator if
+        it is not used up. Raises as `manifests` does, at the first manifest in that order that
+        cannot be read.
+        """
+        known = [self._just_described(m) for m in manifests]
+        unknown = [m for m, loaded in zip(manifests, known, strict=True) if loaded is None]
+        kept = iter(self._cache.segments([self._key(m) for m in unknown]))
+        missing = []
+        for i, loaded in enumerate(known):
+            if loaded is None:
+                segment = next(kept)
+                if segment is None:
+                    missing.append(manifests[i])
+                else:
+                    known[i] = Loaded(segment, Origin.MEMORY)
+        with closing(
+            load_in_order(missing, self._cache, self._table_uuid, self._read_manifest)
+        ) as loading:
+            for i, manifest in enumerate(manifests):
+                loaded, known[i] = known[i], None  # not kept for longer than it is used
+                if loaded is None:
+                    loaded = next(loading)
+                self._origins[loaded.origin] += 1
+                self._fetched_bytes += loaded.fetched_bytes
+                yield manifest, loaded.segment
 
     def entries(
         self, manifests: Sequence[ManifestFile]
     ) -> Generator[tuple[ManifestFile, Sequence[ManifestEntry]], None, None]:
-        """Yield each manifest with its live entries, in the order given.
+        """Yield what `segments` does, as objects."""
+        with closing(self.segments(manifests)) as segments:
+            for manifest, segment in segments:
+                yield manifest, segment.entries()
 
-        Later manifests are fetched while earlier ones are used; close the generator if it is not
-        used up. Raises as `manifests` does, at the first manifest in that order that cannot be
-        read.
-        """
-        known = [self._cache.entries(self._key(m)) for m in manifests]
-        missing = [m for m, entries in zip(manifests, known, strict=True) if entries is None]
-        fetched = len(missing) + sum(m.location in self._just_fetched for m in manifests)
-        self.trace = replace(
-            self.trace,
-            manifests_cached=len(manifests) - fetched,
-            manifests_fetched=fetched,
-            fetched_bytes=self.trace.fetched_bytes + sum(m.length for m in missing),
-        )
-        with closing(_map_in_order(self._fetched, missing)) as decoded:
-            for manifest, entries in zip(manifests, known, strict=True):
-                yield manifest, next(decoded) if entries is None else entries
-
-    def _described(self, location: str) -> tuple[ManifestFile, int]:
-        """Return a manifest and how many bytes were fetched for it."""
+    def _described(self, location: str) -> ManifestFile:
         key = ListKey(self._table_uuid, location)
         known = self._cache.manifest_list(key)
         if known is not None:
-            return known[0], 0
+            return known[0]
         raw = self._read(location, "manifest", encrypted=False)
         manifest = describe_manifest(raw, location)
         self._cache.keep_manifest_list(key, (manifest,))
-        self._decode(raw, manifest)  # so that it is not fetched again for its entries
-        return manifest, len(raw)
+        # so that it is not fetched again for its entries
+        segment = decode_manifest(raw, manifest)
+        self._cache.keep_segment(self._key(manifest), segment)
+        self._described_segments[location] = segment
+        return manifest
 
-    def _fetched(self, manifest: ManifestFile) -> Sequence[ManifestEntry]:
-        raw = self._read(manifest.location, "manifest", manifest.key_metadata is not None)
-        return self._decode(raw, manifest)
-
-    def _decode(self, raw: bytes, manifest: ManifestFile) -> Sequence[ManifestEntry]:
-        entries = tuple(read_entries(raw, manifest))
-        self._cache.keep_entries(self._key(manifest), entries)
-        return entries
+    def _just_described(self, manifest: ManifestFile) -> Loaded | None:
+        segment = self._described_segments.pop(manifest.location, None)
+        return None if segment is None else Loaded(segment, Origin.STORAGE)
 
     def _key(self, manifest: ManifestFile) -> ManifestKey:
-        return ManifestKey(
-            self._table_uuid,
-            manifest.location,
-            manifest.spec_id,
-            manifest.sequence_number,
-            manifest.added_snapshot_id,
-            manifest.first_row_id,
-        )
+        return ManifestKey.of(manifest, self._table_uuid)
+
+    def _read_manifest(self, manifest: ManifestFile) -> bytes:
+        return self._read(manifest.location, "manifest", manifest.key_metadata is not None)
 
     def _read(self, location: str, role: str, encrypted: bool) -> bytes:
         """Return the file. A key alone proves nothing: some writers name one for plain files."""
@@ -130,25 +152,6 @@ class ManifestSource:
         if encrypted and not raw.startswith(_AVRO_MAGIC):
             raise Unsupported(f"{role} {location} is encrypted")
         return raw
-
-
-def _map_in_order(function: Callable[[A], R], arguments: Sequence[A]) -> Generator[R, None, None]:
-    """Yield the results in order, keeping a few calls ahead of whoever takes them."""
-    if len(arguments) < 2:
-        yield from map(function, arguments)
-        return
-    with ThreadPoolExecutor(_FETCHES_AT_ONCE, thread_name_prefix="manifests") as pool:
-        ahead: list[Future[R]] = []
-        try:
-            for argument in arguments:
-                ahead.append(pool.submit(function, argument))
-                if len(ahead) > 2 * _FETCHES_AT_ONCE:
-                    yield ahead.pop(0).result()
-            while ahead:
-                yield ahead.pop(0).result()
-        finally:
-            for future in ahead:
-                future.cancel()
 
 
 def _check_not_lost(manifests: Sequence[ManifestFile], snapshot: Snapshot, location: str) -> None:
