@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 _IDLE_SECONDS = 5.0
+# how soon a caller that waits notices that nobody waits for it
+_CHECK_SECONDS = 0.05
 
 
 class Job(Generic[T]):
@@ -42,6 +44,14 @@ class Job(Generic[T]):
         """Return what the work returned, or raise what it raised; waits for it, or does it here."""
         self.run()
         return self._done.result()
+
+    def wait(self, seconds: float) -> bool:
+        """Say whether the work is done within `seconds`; it is not begun here."""
+        try:
+            self._done.exception(seconds)
+        except TimeoutError:
+            return False
+        return True
 
     @property
     def is_done(self) -> bool:
@@ -75,6 +85,24 @@ class Background:
             self._threads += is_short
         if is_short:
             threading.Thread(target=self._run, name=self._name, daemon=True).start()
+
+    def ask(self, work: Callable[[], T], check: Callable[[], None]) -> T:
+        """Return what `work`, done by one of the threads, returns, or raise what it raises.
+
+        `check` is called before and, several times a second, meanwhile. What it raises comes out of
+        here at once: work that has not begun is dropped, and other work goes on to its own end, its
+        result unheard.
+        """
+        check()
+        job = Job(work)
+        self.submit(job)
+        try:
+            while not job.wait(_CHECK_SECONDS):
+                check()
+        except BaseException:
+            job.drop()
+            raise
+        return job.result()
 
     def _run(self) -> None:
         while (job := self._next()) is not None:

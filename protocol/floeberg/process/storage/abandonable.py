@@ -1,0 +1,61 @@
+"""Storage whose requests can be left, however long they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+
+from floeberg.process.background import Background
+from floeberg.protocol.errors import FloebergError
+from floeberg.protocol.storage import Storage
+
+T = TypeVar("T")
+
+
+class AbandonableStorage:
+    """Passes requests on, and leaves one as soon as `check` raises, which is called before each and
+    several times a second meanwhile; implements `Storage`.
+
+    Nothing can stop a thread that waits for a socket. So the threads of `background` do the
+    waiting; one that is left goes on until its request ends or storage's own deadline passes. Local
+    files are read by the caller: there is nothing to wait for.
+    """
+
+    def __init__(self, inner: Storage, background: Background, check: Callable[[], None]) -> None:
+        self._inner = inner
+        self._background = background
+        self._check = check
+
+    def read(self, location: str) -> bytes:
+        return self._ask(location, lambda: self._inner.read(location))
+
+    def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        return self._ask(location, lambda: self._inner.read_ranges(location, ranges))
+
+    def read_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> list[list[bytes] | FloebergError]:
+        return self._background.ask(lambda: self._inner.read_many(requests), self._check)
+
+    def size(self, location: str) -> int:
+        return self._ask(location, lambda: self._inner.size(location))
+
+    def open(self, location: str) -> pa.NativeFile:
+        return self._ask(location, lambda: self._inner.open(location))
+
+    def list(self, location: str) -> Sequence[str]:
+        return self._ask(location, lambda: self._inner.list(location))
+
+    def is_directory(self, location: str) -> bool:
+        return self._ask(location, lambda: self._inner.is_directory(location))
+
+    def is_local(self, location: str) -> bool:
+        return self._inner.is_local(location)
+
+    def _ask(self, location: str, request: Callable[[], T]) -> T:
+        if self._inner.is_local(location):
+            self._check()
+            return request()
+        return self._background.ask(request, self._check)
