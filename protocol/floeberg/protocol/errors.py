@@ -301,6 +301,18 @@ class TimedOut(Unavailable):
     code = "TIMED_OUT"
 
 
+class PlanTimeout(Unavailable):
+    """A plan took longer than the coordinator allows; the message says how far it came."""
+
+    code = "PLAN_TIMEOUT"
+
+
+class ServerBusy(Unavailable):
+    """The coordinator plans as many large scans as it may; another takes its turn later."""
+
+    code = "SERVER_BUSY"
+
+
 class Cancelled(Unavailable):
     code = "CANCELLED"
 

@@ -102,6 +102,8 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.WorkerBusy: Status.UNAVAILABLE,
     errors.ServerUnavailable: Status.UNAVAILABLE,
     errors.TimedOut: Status.DEADLINE_EXCEEDED,
+    errors.PlanTimeout: Status.DEADLINE_EXCEEDED,
+    errors.ServerBusy: Status.UNAVAILABLE,
     errors.Cancelled: Status.UNAVAILABLE,
     # a fault of floeberg
     errors.InternalError: Status.INTERNAL,

@@ -12,7 +12,9 @@ from floeberg.server.planning.plan import (
 )
 from floeberg.server.planning.planner import count, plan_files
 from floeberg.server.planning.rest_json import rest_json, rest_scan_tasks
+from floeberg.server.planning.run import PlanProgress, PlanRun
 from floeberg.server.planning.steps import Step, Stopwatch
+from floeberg.server.planning.turns import Turns
 
 __all__ = [
     "CountResult",
@@ -20,9 +22,12 @@ __all__ = [
     "ManifestCounters",
     "Plan",
     "PlanCounters",
+    "PlanProgress",
+    "PlanRun",
     "PlanTrace",
     "Step",
     "Stopwatch",
+    "Turns",
     "count",
     "explain",
     "pack",

@@ -1,0 +1,180 @@
+"""A plan in the making: how far it has come, and whether it may go on.
+
+A plan of a table with a million files takes seconds, and one from a slow store minutes. Whoever
+asked for it may be gone by then, it may have had its time, and others may wait for the memory that
+it takes. A plan is handed its `PlanRun`, tells it how far it is, and stops where the run says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from floeberg.process.background import Background
+from floeberg.process.storage.abandonable import AbandonableStorage
+from floeberg.protocol.errors import Cancelled, PlanTimeout
+from floeberg.protocol.storage import Storage
+from floeberg.server.planning.turns import Turns
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LARGE_PLAN_BYTES = 32 << 20
+"""So many bytes of manifests to fetch and decode make a plan a large one: about 80,000 files."""
+
+WAITING = "wait for another large plan"
+
+_TOLD_EVERY_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanProgress:
+    """How far a plan has come.
+
+    `phase` is the step that it is in, in the words of `Explanation.steps`. `manifests` are those
+    that it has to read, deletes and data alike, 0 as long as that is not known; `manifests_read` of
+    them it is done with.
+    """
+
+    table: str
+    principal: str | None
+    phase: str = "begin"
+    manifests: int = 0
+    manifests_read: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        read = f"{self.manifests_read:,} of {self.manifests:,} manifests read, "
+        return f"{read if self.manifests else ''}in the step {self.phase!r}"
+
+
+class PlanRun:
+    """One plan in the making. Safe to use from several threads, some of which may outlive it.
+
+    `is_cancelled` tells whether anybody still waits; it is not asked any more once the run has
+    ended. `seconds` is how long the plan may take, None for as long as it likes.
+    """
+
+    def __init__(
+        self,
+        table: str = "",
+        principal: str | None = None,
+        *,
+        is_cancelled: Callable[[], bool] = lambda: False,
+        seconds: float | None = None,
+        turns: Turns | None = None,
+        background: Background | None = None,
+        now_seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._is_cancelled = is_cancelled
+        self._seconds = seconds
+        self._turns = turns
+        self._background = background
+        self._now_seconds = now_seconds
+        self._lock = threading.Lock()
+        self._progress = PlanProgress(table, principal)
+        self._began = now_seconds()
+        self._tell_at = self._began + _TOLD_EVERY_SECONDS
+        self._has_turn = self._ended = False
+
+    @property
+    def progress(self) -> PlanProgress:
+        with self._lock:
+            return replace(self._progress, seconds=self._now_seconds() - self._began)
+
+    # --- what a plan says -------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise `Cancelled` when nobody waits any more, `PlanTimeout` when the time is over."""
+        with self._lock:
+            if self._ended or self._is_cancelled():
+                raise Cancelled("the client cancelled the call")
+            now = self._now_seconds()
+            is_long = now >= self._tell_at
+            if is_long:
+                self._tell_at = now + _TOLD_EVERY_SECONDS
+        if self._seconds is not None and now >= self._began + self._seconds:
+            raise self._timeout()
+        if is_long:
+            self._tell()
+
+    def enter(self, phase: str) -> None:
+        """Say which step the plan has come to. Raises as `check` does."""
+        with self._lock:
+            self._progress = replace(self._progress, phase=phase)
+        self.check()
+
+    def reading(self, manifests: int, fetched_bytes: int) -> None:
+        """Say how many manifests are read, and how many bytes of them are not in memory yet.
+
+        A large plan waits here for its turn. Raises as `check` does, and `ServerBusy` when its turn
+        does not come.
+        """
+        with self._lock:
+            self._progress = replace(self._progress, manifests=manifests, manifests_read=0)
+            phase = self._progress.phase
+        if self._turns is None or self._has_turn or fetched_bytes < LARGE_PLAN_BYTES:
+            self.check()
+            return
+        self.enter(WAITING)
+        self._turns.take(self.check)
+        self._has_turn = True
+        self.enter(phase)
+
+    def read_one(self) -> None:
+        """Say that the plan is done with a manifest. Raises as `check` does."""
+        with self._lock:
+            read = self._progress.manifests_read + 1
+            self._progress = replace(self._progress, manifests_read=read)
+        self.check()
+
+    # --- what it waits for ------------------------------------------------------------------------
+
+    def ask(self, request: Callable[[], T]) -> T:
+        """Return what `request` returns, or raise what it raises; it is left where `check`
+        raises."""
+        if self._background is None:
+            self.check()
+            return request()
+        return self._background.ask(request, self.check)
+
+    def storage(self, inner: Storage) -> Storage:
+        """Return `inner` with requests that are left where `check` raises."""
+        if self._background is None:
+            return inner
+        return AbandonableStorage(inner, self._background, self.check)
+
+    def end(self) -> None:
+        """Give back what the plan has taken. What its threads still do, ends as cancelled."""
+        with self._lock:
+            self._ended = True
+        if self._has_turn and self._turns is not None:
+            self._turns.give_back()
+            self._has_turn = False
+
+    def _timeout(self) -> PlanTimeout:
+        progress = self.progress
+        return PlanTimeout(
+            f"planning {progress.table} took longer than {self._seconds:g} s: {progress}; narrow"
+            " the filter to fewer partitions, ask again (what was decoded is remembered), or raise"
+            " the coordinator's plan_seconds"
+        )
+
+    def _tell(self) -> None:
+        progress = self.progress
+        logger.info(
+            "still planning",
+            extra={
+                "table": progress.table,
+                "principal": progress.principal,
+                "phase": progress.phase,
+                "manifests": progress.manifests,
+                "manifests_read": progress.manifests_read,
+                "seconds": round(progress.seconds, 1),
+            },
+        )
