@@ -27,6 +27,7 @@ from floeberg.server.planning.manifest_cache import (
 )
 from floeberg.server.planning.manifest_loading import call_in_order, load_in_order
 from floeberg.server.planning.plan import PlanTrace
+from floeberg.server.planning.run import PlanRun
 
 _AVRO_MAGIC = b"Obj\x01"
 
@@ -37,7 +38,10 @@ class ManifestSource:
     Made for one plan: its `trace` tells what was cached and what was fetched so far.
     """
 
-    def __init__(self, storage: Storage, cache: ManifestCache, table_uuid: str | None) -> None:
+    def __init__(
+        self, storage: Storage, cache: ManifestCache, table_uuid: str | None, run: PlanRun
+    ) -> None:
+        self._run = run
         self._storage = storage
         self._cache = cache
         self._table_uuid = table_uuid
@@ -100,6 +104,7 @@ class ManifestSource:
                     missing.append(manifests[i])
                 else:
                     known[i] = Loaded(segment, Origin.MEMORY)
+        self._run.reading(len(manifests), sum(m.length for m in missing))
         with closing(
             load_in_order(missing, self._cache, self._table_uuid, self._read_manifest)
         ) as loading:
@@ -110,6 +115,7 @@ class ManifestSource:
                 self._origins[loaded.origin] += 1
                 self._fetched_bytes += loaded.fetched_bytes
                 yield manifest, loaded.segment
+                self._run.read_one()
 
     def entries(
         self, manifests: Sequence[ManifestFile]

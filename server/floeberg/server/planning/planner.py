@@ -25,41 +25,54 @@ from floeberg.server.planning.manifest_pruning import prune_manifests
 from floeberg.server.planning.manifest_source import ManifestSource
 from floeberg.server.planning.plan import CountResult, Plan, PlanCounters
 from floeberg.server.planning.pruning import SpecFilters
+from floeberg.server.planning.run import PlanRun
 from floeberg.server.planning.steps import Stopwatch
 
 
-def plan_files(scan: ResolvedScan, storage: Storage, cache: ManifestCache | None = None) -> Plan:
-    """Return the plan of `scan`; `cache` spares what earlier plans have decoded.
+def plan_files(
+    scan: ResolvedScan,
+    storage: Storage,
+    cache: ManifestCache | None = None,
+    run: PlanRun | None = None,
+) -> Plan:
+    """Return the plan of `scan`; `cache` spares what earlier plans have decoded, and `run` is told
+    how far it is, and may stop it.
 
     A table never written to has an empty plan. Raises `CorruptTable` for manifests that are missing
     or damaged and for deletes that contradict each other, `Unsupported` for encrypted manifests,
-    and what `storage` raises.
+    and what `storage` and `run` raise.
     """
     if scan.snapshot is None or scan.filter == FALSE:
         return Plan(scan)
     cache = ManifestCache() if cache is None else cache
-    source = ManifestSource(storage, cache, scan.metadata.table_uuid)
-    return _Planner(scan, source).plan()
+    run = PlanRun() if run is None else run
+    source = ManifestSource(run.storage(storage), cache, scan.metadata.table_uuid, run)
+    return _Planner(scan, source, run).plan()
 
 
-def count(scan: ResolvedScan, storage: Storage, cache: ManifestCache | None = None) -> CountResult:
+def count(
+    scan: ResolvedScan,
+    storage: Storage,
+    cache: ManifestCache | None = None,
+    run: PlanRun | None = None,
+) -> CountResult:
     """Return how many rows `scan` has, as far as metadata decides it; its `limit` is not applied.
 
     Raises as `plan_files` does.
     """
-    return count_tasks(plan_files(scan, storage, cache).tasks)
+    return count_tasks(plan_files(scan, storage, cache, run).tasks)
 
 
 class _Planner:
     """The state of one plan in the making."""
 
-    def __init__(self, scan: ResolvedScan, source: ManifestSource) -> None:
+    def __init__(self, scan: ResolvedScan, source: ManifestSource, run: PlanRun) -> None:
         self._scan = scan
         self._source = source
         self._filters = SpecFilters(scan.filter, scan.metadata, scan.schema)
         self._split_size = split_size_of(scan.request.split_size, scan.metadata.properties)
         self._deletes = DeleteIndex()
-        self._watch = Stopwatch()
+        self._watch = Stopwatch(enter=run.enter)
         self._files = 0
         self._by_partition = 0
         self._by_metrics = 0

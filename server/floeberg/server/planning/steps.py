@@ -19,7 +19,7 @@ class Step:
 class Stopwatch:
     """Adds up the seconds of steps by their names, in the order in which they first began.
 
-    Steps of one thread, one after the other.
+    Steps of one thread, one after the other. `enter` is called with the name of each that begins.
 
     >>> readings = iter([0.0, 1.5, 2.0, 2.5])
     >>> watch = Stopwatch(lambda: next(readings))
@@ -30,13 +30,19 @@ class Stopwatch:
     (Step(name='fetch', seconds=2.0),)
     """
 
-    def __init__(self, now_seconds: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        now_seconds: Callable[[], float] = time.perf_counter,
+        enter: Callable[[str], None] = lambda name: None,
+    ) -> None:
         self._now_seconds = now_seconds
+        self._enter = enter
         self._seconds: dict[str, float] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Time the block; one that raises counts too."""
+        self._enter(name)
         began = self._now_seconds()
         self._seconds.setdefault(name, 0.0)
         try:
