@@ -13,6 +13,7 @@ import pyarrow.flight as fl
 from floeberg.process.config import load_config
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.storage import StorageFactory
 from floeberg.server.catalogs import Catalogs, WarehouseCatalog
 from floeberg.server.config import CoordinatorConfig
 from floeberg.server.process import CoordinatorService
@@ -28,7 +29,13 @@ class LocalFleet:
     for. `close` it.
     """
 
-    def __init__(self, served: Catalogs | Path, **flags: object) -> None:
+    def __init__(
+        self,
+        served: Catalogs | Path,
+        open_storage: StorageFactory = open_storage,
+        **flags: object,
+    ) -> None:
+        self._open_storage = open_storage
         self.keys = Keyring.generate()
         self.catalogs = (
             Catalogs([WarehouseCatalog("warehouse", str(served))])
@@ -48,7 +55,7 @@ class LocalFleet:
         coordinator = CoordinatorService(
             load_config(CoordinatorConfig, flags=self.flags),
             self.catalogs,
-            StorageCache(lambda config: LoggedStorage(open_storage(config))),
+            StorageCache(lambda config: LoggedStorage(self._open_storage(config))),
         )
         coordinator.start()
         return coordinator
@@ -85,8 +92,14 @@ class LocalFleet:
 
 
 @contextmanager
-def local_fleet(served: Catalogs | Path, workers: int = 2, **flags: object) -> Iterator[LocalFleet]:
-    fleet = LocalFleet(served, **flags)
+def local_fleet(
+    served: Catalogs | Path,
+    workers: int = 2,
+    open_storage: StorageFactory = open_storage,
+    **flags: object,
+) -> Iterator[LocalFleet]:
+    """`open_storage` gives the coordinator its storage."""
+    fleet = LocalFleet(served, open_storage, **flags)
     try:
         for _ in range(workers):
             fleet.add_worker()

@@ -248,8 +248,22 @@ class CatalogEntry(Reply):
     is_default: bool
 
 
+class RunningPlan(Reply):
+    """A plan in the making. `phase` is its step, in the words of `Explanation.steps`; `manifests`
+    are those that it has to read, 0 as long as that is not known."""
+
+    table: str
+    principal: str | None
+    phase: str
+    manifests: int
+    manifests_read: int
+    seconds: float
+
+
 class Status(Reply):
-    """A coordinator and its fleet. `queries` counts since the start, by outcome."""
+    """A coordinator and its fleet. `queries` counts since the start, by outcome; `plans` are those
+    in the making, the oldest first.
+    """
 
     coordinator_id: str
     version: str
@@ -258,6 +272,7 @@ class Status(Reply):
     workers: tuple[WorkerEntry, ...]
     catalogs: tuple[CatalogEntry, ...]
     queries: dict[str, int]
+    plans: tuple[RunningPlan, ...] = ()
 
 
 # --- the actions ---------------------------------------------------------------------------------

@@ -74,6 +74,20 @@ class CoordinatorConfig(ServiceConfig):
         "About how large a batch is on the wire. Some clients refuse messages above 4 MiB.",
         minimum=1024,
     )
+    plan_seconds: float = option(
+        300.0,
+        "How long planning one scan may take; it ends with `PLAN_TIMEOUT` then, and what was"
+        " decoded is remembered. 0 is for ever.",
+        minimum=0,
+        maximum=86400,
+    )
+    max_large_plans: int = option(
+        2,
+        "How many plans of 32 MiB of manifests or more, not yet decoded, are made at once; each"
+        " takes up to a gigabyte of memory. Others wait half a minute for their turn and end with"
+        " `SERVER_BUSY` then; smaller plans never wait.",
+        minimum=1,
+    )
     rest_planning: bool = option(
         False,
         "Plan scans on the HTTP side port for clients of Iceberg's REST catalog. That port has no"
@@ -87,7 +101,6 @@ class CoordinatorConfig(ServiceConfig):
         minimum=0,
         maximum=3600,
     )
-
     rest_page_files: int = option(
         1000,
         "How many data files one answer to a REST client names at most; the rest comes in pages.",

@@ -21,6 +21,7 @@ from floeberg.server.catalogs import Catalogs, configure_catalogs
 from floeberg.server.config import CoordinatorConfig
 from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.members import Members
+from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.scans import ScanPolicy, Scans
 from floeberg.server.flight.service import CoordinatorServer
@@ -50,12 +51,19 @@ class CoordinatorService:
             max_endpoints_per_worker=config.max_endpoints_per_worker,
             batch_bytes=config.batch_bytes,
         )
-        self._scans = Scans(catalogs, self.members, keyring, policy, storages, registry)
-        self._actions = Actions(catalogs, self.members, self._scans)
+        runs = PlanRuns(
+            registry,
+            plan_seconds=config.plan_seconds or None,
+            max_large_plans=config.max_large_plans,
+        )
+        self._scans = Scans(catalogs, self.members, keyring, policy, storages, registry, runs)
+        self._actions = Actions(catalogs, self.members, self._scans, runs)
         self._proxy = Proxy(self.members, keyring, registry, config.trusted_roots())
         self._rest: RestService | None = None
         if config.rest_planning:
-            planner = RestPlanner(catalogs, self._scans, keyring, page_files=config.rest_page_files)
+            planner = RestPlanner(
+                catalogs, self._scans, runs, keyring, page_files=config.rest_page_files
+            )
             self._rest = RestService(
                 catalogs, planner, registry, wait_seconds=config.rest_wait_seconds
             )

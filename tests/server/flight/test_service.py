@@ -157,7 +157,7 @@ def test_status_tells_of_workers_catalogs_and_queries(
     assert {w.location for w in status.workers} == {w.location for w in fleet.workers}
     assert all(w.state == "ready" and w.max_streams == 32 for w in status.workers)
     assert [(c.name, c.is_default) for c in status.catalogs] == [("warehouse", True)]
-    assert status.queries == {"planned": 1, "failed": 1}
+    assert status.queries == {"planned": 1, "failed": 1, "cancelled": 0}
 
 
 # --- the side port -------------------------------------------------------------------------------

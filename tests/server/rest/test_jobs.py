@@ -3,15 +3,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from pathlib import Path
 
 import pytest
 
-from floeberg.process.storage import open_storage
-from floeberg.process.storage.interruptible import InterruptibleStorage
-from floeberg.protocol.errors import Cancelled, ServerUnavailable
+from floeberg.protocol.errors import ServerUnavailable
 from floeberg.server.rest.errors import NoSuchPlan, TooManyPlans
-from floeberg.server.rest.jobs import Jobs, check_of
+from floeberg.server.rest.jobs import Jobs
 
 TABLE = ("lake", "db", "t")
 
@@ -99,21 +96,3 @@ def test_nothing_is_started_once_it_is_closed(gate: threading.Event):
     assert job.future.result(10) == 1
     with pytest.raises(ServerUnavailable):
         jobs.run(lambda: 5)
-
-
-def test_a_storage_reads_no_more_once_it_is_cancelled(tmp_path: Path):
-    (tmp_path / "a").write_bytes(b"abc")
-    cancelled = threading.Event()
-    storage = InterruptibleStorage(open_storage(), check_of(cancelled))
-    path = str(tmp_path / "a")
-
-    assert storage.read(path) == b"abc"
-    assert storage.read_ranges(path, [(1, 2)]) == [b"bc"]
-    assert storage.size(path) == 3
-    assert list(storage.list(str(tmp_path))) == ["a"]
-    assert not storage.is_directory(path)
-    with storage.open(path) as file:
-        assert file.read() == b"abc"
-    cancelled.set()
-    with pytest.raises(Cancelled):
-        storage.read(path)

@@ -146,6 +146,17 @@ def status(found: Status, console: Console) -> None:
             plain(worker.version),
         )
     console.print(table)
+    if found.plans:
+        plans = RichTable("planning", "for", _number("seconds"), "step", _number("manifests read"))
+        for plan in found.plans:
+            plans.add_row(
+                plain(plan.table),
+                plain(plan.principal or ""),
+                f"{plan.seconds:,.1f}",
+                plain(plan.phase),
+                f"{plan.manifests_read:,} of {plan.manifests:,}" if plan.manifests else "",
+            )
+        console.print(plans)
     if found.queries:
         counted = ", ".join(f"{n:,} {name}" for name, n in sorted(found.queries.items()))
         console.print(plain(f"scans: {counted}"))

@@ -24,6 +24,7 @@ from floeberg.protocol.actions import (
     CatalogEntry,
     CountReply,
     PlanPage,
+    RunningPlan,
     Status,
     TablesPage,
     WorkerEntry,
@@ -36,11 +37,12 @@ from floeberg.protocol.suggestions import quoted
 from floeberg.server.catalogs import Catalogs
 from floeberg.server.describing import describe_table, list_snapshots
 from floeberg.server.flight.members import Members
-from floeberg.server.flight.scans import PlannedScan, Scans
+from floeberg.server.flight.plan_runs import PlanRuns
+from floeberg.server.flight.scans import IsCancelled, PlannedScan, Scans, nobody_leaves
 from floeberg.server.flight.tables import list_tables
 from floeberg.server.planning import rest_json
 
-Handler = Callable[[bytes], Iterable[bytes]]
+Handler = Callable[[bytes, IsCancelled], Iterable[bytes]]
 
 
 class Actions:
@@ -51,39 +53,44 @@ class Actions:
         catalogs: Catalogs,
         members: Members,
         scans: Scans,
+        runs: PlanRuns,
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._catalogs = catalogs
         self._members = members
         self._scans = scans
+        self._runs = runs
         self._now_ms = now_ms
         self._started_ms = now_ms()
         self._handlers: Mapping[str, Handler] = {
-            TABLES.name: self._tables,
-            DESCRIBE.name: self._describe,
-            SNAPSHOTS.name: self._snapshots,
+            TABLES.name: lambda body, _: self._tables(body),
+            DESCRIBE.name: lambda body, _: self._describe(body),
+            SNAPSHOTS.name: lambda body, _: self._snapshots(body),
             FILES.name: self._files,
             COUNT.name: self._count,
             PLAN.name: self._plan,
             EXPLAIN.name: self._explain,
-            STATUS.name: self._status,
-            REGISTER_WORKER: lambda body: [_json(members.register(body))],
-            RENEW_WORKER: lambda body: [_json(members.renew(body))],
-            LEAVE_WORKER: self._leave,
+            STATUS.name: lambda body, _: self._status(body),
+            REGISTER_WORKER: lambda body, _: [_json(members.register(body))],
+            RENEW_WORKER: lambda body, _: [_json(members.renew(body))],
+            LEAVE_WORKER: lambda body, _: self._leave(body),
         }
 
     def descriptions(self) -> list[tuple[str, str]]:
         return list(DESCRIPTIONS)
 
-    def answer(self, name: str, body: bytes) -> Iterable[bytes]:
+    def answer(
+        self, name: str, body: bytes, is_cancelled: IsCancelled = nobody_leaves
+    ) -> Iterable[bytes]:
         """Return the results of an action; some are made only as they are taken. Raises
-        `BadCommand` for an unknown action, and what the action raises.
+        `BadCommand` for an unknown action, and what the action raises: `Cancelled` soon after
+        `is_cancelled` says so, where it plans.
         """
         handler = self._handlers.get(name)
         if handler is None:
             raise BadCommand(f"no action {quoted(name)}; there are {', '.join(self._handlers)}")
-        return handler(body)
+        return handler(body, is_cancelled)
 
     def _tables(self, body: bytes) -> Iterator[bytes]:
         entries, unlisted = list_tables(self._catalogs, TABLES.parse_request(body))
@@ -102,17 +109,18 @@ class Actions:
         table = self._catalogs.load(SNAPSHOTS.parse_request(body).table.parts)
         return [SNAPSHOTS.encode_reply(list_snapshots(table.metadata))]
 
-    def _files(self, body: bytes) -> Iterator[bytes]:
+    def _files(self, body: bytes, is_cancelled: IsCancelled) -> Iterator[bytes]:
         command = ScanCommand.parse(body)
         # a split of 0 is a task a file
         whole = command.model_copy(update={"split_size": 0})
-        yield from self._plan_pages(FILES, self._scans.plan(whole))
+        yield from self._plan_pages(FILES, self._scans.plan(whole, is_cancelled))
 
-    def _plan(self, body: bytes) -> Iterator[bytes]:
-        yield from self._plan_pages(PLAN, self._scans.plan(ScanCommand.parse(body)))
+    def _plan(self, body: bytes, is_cancelled: IsCancelled) -> Iterator[bytes]:
+        yield from self._plan_pages(PLAN, self._scans.plan(ScanCommand.parse(body), is_cancelled))
 
-    def _explain(self, body: bytes) -> list[bytes]:
-        return [EXPLAIN.encode_reply(self._scans.explain(ScanCommand.parse(body)))]
+    def _explain(self, body: bytes, is_cancelled: IsCancelled) -> list[bytes]:
+        explained = self._scans.explain(ScanCommand.parse(body), is_cancelled=is_cancelled)
+        return [EXPLAIN.encode_reply(explained)]
 
     def _plan_pages(
         self, action: Action[ScanCommand, PlanPage], planned: PlannedScan
@@ -131,9 +139,9 @@ class Actions:
             yield action.encode_reply(page)
             counters = {}  # they are the plan's, not the page's
 
-    def _count(self, body: bytes) -> list[bytes]:
+    def _count(self, body: bytes, is_cancelled: IsCancelled) -> list[bytes]:
         command = ScanCommand.parse(body)
-        counted, scan = self._scans.count(command)
+        counted, scan = self._scans.count(command, is_cancelled)
         rows = counted.rows if counted.is_exact else None
         if rows is not None and command.limit is not None:
             rows = min(rows, command.limit)
@@ -175,6 +183,17 @@ class Actions:
                 for name in self._catalogs.names
             ),
             queries=dict(self._scans.outcomes),
+            plans=tuple(
+                RunningPlan(
+                    table=plan.table,
+                    principal=plan.principal,
+                    phase=plan.phase,
+                    manifests=plan.manifests,
+                    manifests_read=plan.manifests_read,
+                    seconds=plan.seconds,
+                )
+                for plan in self._runs.running()
+            ),
         )
         return [STATUS.encode_reply(status)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -18,20 +19,22 @@ from floeberg.protocol.actions import ExplainedEndpoint, Explanation
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
-from floeberg.protocol.errors import NoWorkers
+from floeberg.protocol.errors import Cancelled, NoWorkers
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.storage import Storage, StorageFactory
+from floeberg.protocol.storage import StorageFactory
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.tickets import ReadOptions, ReadPlan, seal_ticket
 from floeberg.server.catalogs import Catalogs, LoadedTable
 from floeberg.server.config import RedeemAt
 from floeberg.server.fleet import Placement, Worker, place
 from floeberg.server.flight.members import Members
+from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.planning import (
     CountResult,
     ManifestCache,
     Plan,
+    PlanRun,
     Stopwatch,
     count,
     explain,
@@ -40,7 +43,14 @@ from floeberg.server.planning import (
 
 logger = logging.getLogger(__name__)
 
+IsCancelled = Callable[[], bool]
+"""Tells whether nobody waits for the answer any more."""
+
 REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
+
+
+def nobody_leaves() -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,11 @@ class PlannedScan:
 
 
 class Scans:
-    """Plans the scans of a coordinator. Safe to use from several threads."""
+    """Plans the scans of a coordinator. Safe to use from several threads.
+
+    All that loads a table or plans raises `Cancelled` soon after its `is_cancelled` says so, and
+    `PlanTimeout` when the plan has had its time.
+    """
 
     def __init__(
         self,
@@ -95,6 +109,7 @@ class Scans:
         policy: ScanPolicy,
         open_storage: StorageFactory,
         registry: CollectorRegistry,
+        runs: PlanRuns,
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -104,8 +119,9 @@ class Scans:
         self._policy = policy
         self._open_storage = open_storage
         self._now_ms = now_ms
+        self._runs = runs
         self._manifests = ManifestCache()
-        self.outcomes: dict[str, int] = {"planned": 0, "failed": 0}
+        self.outcomes: dict[str, int] = {"planned": 0, "failed": 0, "cancelled": 0}
         self._planned = Counter(
             "floeberg_scans", "Scans answered, by outcome.", ["outcome"], registry=registry
         )
@@ -117,11 +133,19 @@ class Scans:
         )
         self._tasks = Counter("floeberg_tasks", "Tasks handed out.", registry=registry)
 
-    def schema(self, command: ScanCommand) -> pa.Schema:
+    def schema(self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves) -> pa.Schema:
         """Return the schema of a scan's rows; nothing is planned."""
-        return arrow_schema(self._resolve(command)[1].projection)
+        with self._run(command, None, is_cancelled) as run:
+            return arrow_schema(
+                self._resolve(command, Stopwatch(enter=run.enter), run)[1].projection
+            )
 
-    def answer(self, command: ScanCommand, principal: str | None = None) -> ScanAnswer:
+    def answer(
+        self,
+        command: ScanCommand,
+        principal: str | None = None,
+        is_cancelled: IsCancelled = nobody_leaves,
+    ) -> ScanAnswer:
         """Plan a scan and return its endpoints. The tickets are `principal`'s, if one is given.
 
         Two calls give the same tasks in the same endpoints, as long as the table and the workers
@@ -130,13 +154,18 @@ class Scans:
         began = time.monotonic()
         outcome = "failed"
         try:
-            table, scan = self._resolve(command)
-            workers = self._members.ready()
-            if not workers:
-                raise NoWorkers()
-            plan = self.plan_resolved(table, scan)
-            answer = self._answer(PlannedScan(table, plan), workers, principal)
+            with self._run(command, principal, is_cancelled) as run:
+                watch = Stopwatch(enter=run.enter)
+                table, scan = self._resolve(command, watch, run)
+                workers = self._members.ready()
+                if not workers:
+                    raise NoWorkers()
+                plan = self.plan_resolved(table, scan, run)
+                answer = self._answer(PlannedScan(table, plan), workers, principal, watch)
             outcome = "planned"
+        except Cancelled:
+            outcome = "cancelled"
+            raise
         finally:
             self.outcomes[outcome] += 1
             self._planned.labels(outcome).inc()
@@ -156,42 +185,35 @@ class Scans:
         )
         return answer
 
-    def plan(self, command: ScanCommand) -> PlannedScan:
+    def plan(self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves) -> PlannedScan:
         """Return the plan of a scan, for a person or a program to look at."""
-        table, scan = self._resolve(command)
-        return PlannedScan(table, self.plan_resolved(table, scan))
+        with self._run(command, None, is_cancelled) as run:
+            table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
+            return PlannedScan(table, self.plan_resolved(table, scan, run))
 
-    def plan_resolved(
+    def plan_resolved(self, table: LoadedTable, scan: ResolvedScan, run: PlanRun) -> Plan:
+        """Return the plan of a scan that was resolved elsewhere."""
+        return plan_files(scan, self._open_storage(table.storage), self._cache(table), run)
+
+    def explain(
         self,
-        table: LoadedTable,
-        scan: ResolvedScan,
-        through: Callable[[Storage], Storage] = lambda storage: storage,
-    ) -> Plan:
-        """Return the plan of a scan that was resolved elsewhere; manifests that aren't remembered
-        are read from what `through` makes of the table's storage.
-        """
-        storage = through(self._open_storage(table.storage))
-        return plan_files(scan, storage, self._cache(table))
-
-    def explain(self, command: ScanCommand, principal: str | None = None) -> Explanation:
+        command: ScanCommand,
+        principal: str | None = None,
+        is_cancelled: IsCancelled = nobody_leaves,
+    ) -> Explanation:
         """Plan and place a scan, and return how that went instead of its endpoints.
 
         Without workers there are no endpoints, and that is no error.
         """
-        before, after = Stopwatch(), Stopwatch()
-        with before.step("load the table"):
-            table = self._catalogs.load(command.table.parts)
-        with before.step("bind names"):
-            scan = resolve(table.metadata, command.to_request())
-        plan = self.plan_resolved(table, scan)
-        planned = PlannedScan(table, plan)
-        workers = self._members.ready()
-        endpoints: list[ExplainedEndpoint] = []
-        if workers:
-            with after.step("place tasks on workers"):
-                placements = self._placements(plan, workers)
-            with after.step("seal tickets"):
-                sealed = self._endpoints(planned, placements, principal)
+        with self._run(command, principal, is_cancelled) as run:
+            before, after = Stopwatch(enter=run.enter), Stopwatch(enter=run.enter)
+            table, scan = self._resolve(command, before, run)
+            plan = self.plan_resolved(table, scan, run)
+            planned = PlannedScan(table, plan)
+            workers = self._members.ready()
+            endpoints: list[ExplainedEndpoint] = []
+            placements = self._placements(plan, workers, after) if workers else ()
+            sealed = self._endpoints(planned, placements, principal, after) if workers else ()
             for placement, endpoint in zip(placements, sealed, strict=True):
                 tasks = plan.tasks[placement.first : placement.stop]
                 endpoints.append(
@@ -202,29 +224,47 @@ class Scans:
                         locations=endpoint.locations,
                     )
                 )
-        return explain(
-            plan, table=table.name, endpoints=endpoints, before=before.steps, after=after.steps
-        )
+            return explain(
+                plan, table=table.name, endpoints=endpoints, before=before.steps, after=after.steps
+            )
 
-    def count(self, command: ScanCommand) -> tuple[CountResult, ResolvedScan]:
+    def count(
+        self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves
+    ) -> tuple[CountResult, ResolvedScan]:
         """Return how many rows metadata counts in a scan, its limit not applied."""
-        table, scan = self._resolve(command)
-        return count(scan, self._open_storage(table.storage), self._cache(table)), scan
+        with self._run(command, None, is_cancelled) as run:
+            table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
+            storage = self._open_storage(table.storage)
+            return count(scan, storage, self._cache(table), run), scan
 
     def _cache(self, table: LoadedTable) -> ManifestCache:
         return self._manifests.within(table.storage.store)
 
-    def _resolve(self, command: ScanCommand) -> tuple[LoadedTable, ResolvedScan]:
-        table = self._catalogs.load(command.table.parts)
-        return table, resolve(table.metadata, command.to_request())
+    def _run(
+        self, command: ScanCommand, principal: str | None, is_cancelled: IsCancelled
+    ) -> AbstractContextManager[PlanRun]:
+        return self._runs.run(str(command.table), principal, is_cancelled)
+
+    def _resolve(
+        self, command: ScanCommand, watch: Stopwatch, run: PlanRun
+    ) -> tuple[LoadedTable, ResolvedScan]:
+        with watch.step("load the table"):
+            table = run.ask(lambda: self._catalogs.load(command.table.parts))
+        with watch.step("bind names"):
+            return table, resolve(table.metadata, command.to_request())
 
     def _answer(
-        self, planned: PlannedScan, workers: tuple[Worker, ...], principal: str | None
+        self,
+        planned: PlannedScan,
+        workers: tuple[Worker, ...],
+        principal: str | None,
+        watch: Stopwatch,
     ) -> ScanAnswer:
         plan, scan = planned.plan, planned.plan.scan
+        placements = self._placements(plan, workers, watch)
         return ScanAnswer(
             schema=arrow_schema(scan.projection),
-            endpoints=self._endpoints(planned, self._placements(plan, workers), principal),
+            endpoints=self._endpoints(planned, placements, principal, watch),
             total_records=-1 if plan.total_records is None else plan.total_records,
             total_bytes=plan.total_bytes,
             ordered=scan.request.ordered,
@@ -238,36 +278,44 @@ class Scans:
             ),
         )
 
-    def _placements(self, plan: Plan, workers: tuple[Worker, ...]) -> tuple[Placement, ...]:
-        return place(
-            [task.size_bytes for task in plan.tasks],
-            workers,
-            affinity=[task.data_file.location for task in plan.tasks],
-            endpoints_per_worker=(
-                min(2, self._policy.max_endpoints_per_worker),
-                self._policy.max_endpoints_per_worker,
-            ),
-            fallbacks=self._policy.fallbacks,
-            one_endpoint=plan.scan.request.limit is not None,
-        )
+    def _placements(
+        self, plan: Plan, workers: tuple[Worker, ...], watch: Stopwatch
+    ) -> tuple[Placement, ...]:
+        with watch.step("place tasks on workers"):
+            return place(
+                [task.size_bytes for task in plan.tasks],
+                workers,
+                affinity=[task.data_file.location for task in plan.tasks],
+                endpoints_per_worker=(
+                    min(2, self._policy.max_endpoints_per_worker),
+                    self._policy.max_endpoints_per_worker,
+                ),
+                fallbacks=self._policy.fallbacks,
+                one_endpoint=plan.scan.request.limit is not None,
+            )
 
     def _endpoints(
-        self, planned: PlannedScan, placements: tuple[Placement, ...], principal: str | None
+        self,
+        planned: PlannedScan,
+        placements: tuple[Placement, ...],
+        principal: str | None,
+        watch: Stopwatch,
     ) -> tuple[Endpoint, ...]:
         expires_at_ms = self._now_ms() + int(self._policy.ticket_seconds * 1000)
-        return tuple(
-            Endpoint(
-                seal_ticket(
-                    self._read_plan(planned, planned.plan.tasks[p.first : p.stop]),
-                    self._keyring,
-                    principal=principal,
-                    expires_at_ms=expires_at_ms,
-                ),
-                self._locations(p.workers),
-                expires_at_ms,
+        with watch.step("seal tickets"):
+            return tuple(
+                Endpoint(
+                    seal_ticket(
+                        self._read_plan(planned, planned.plan.tasks[p.first : p.stop]),
+                        self._keyring,
+                        principal=principal,
+                        expires_at_ms=expires_at_ms,
+                    ),
+                    self._locations(p.workers),
+                    expires_at_ms,
+                )
+                for p in placements
             )
-            for p in placements
-        )
 
     def _read_plan(self, planned: PlannedScan, tasks: tuple[FileScanTask, ...]) -> ReadPlan:
         scan = planned.plan.scan

@@ -16,13 +16,13 @@ from floeberg.process.flight import FlightService
 from floeberg.protocol.actions import TablesRequest
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
-from floeberg.protocol.errors import BadCommand, FloebergError, ServerUnavailable
+from floeberg.protocol.errors import BadCommand, Cancelled, FloebergError, ServerUnavailable
 from floeberg.protocol.flight_errors import as_flight_errors
 from floeberg.server.catalogs import Catalogs
 from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.descriptors import command_from_bytes, command_from_path
 from floeberg.server.flight.proxy import Proxy
-from floeberg.server.flight.scans import ScanAnswer, Scans
+from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans
 from floeberg.server.flight.tables import list_tables, name_filter, path_of
 
 T = TypeVar("T")
@@ -61,19 +61,25 @@ class CoordinatorServer(FlightService):
             matches = name_filter(criteria)
             tables, _ = list_tables(self._catalogs, TablesRequest())
             entries = [e for e in tables if matches(e)]
-        return _guarded((self._table_info(path_of(e)) for e in entries), context)
+        return _guarded(
+            (self._table_info(path_of(e), context.is_cancelled) for e in entries), context
+        )
 
     def get_flight_info(
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.FlightInfo:
         with as_flight_errors(context):
-            return _flight_info(self._scans.answer(_command(descriptor)), descriptor)
+            command = _command(descriptor)
+            return _flight_info(
+                self._scans.answer(command, is_cancelled=context.is_cancelled), descriptor
+            )
 
     def get_schema(  # type: ignore[override]
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.SchemaResult:
         with as_flight_errors(context):
-            return fl.SchemaResult(self._scans.schema(_command(descriptor)))
+            schema = self._scans.schema(_command(descriptor), context.is_cancelled)
+            return fl.SchemaResult(schema)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         with as_flight_errors(context):
@@ -94,13 +100,17 @@ class CoordinatorServer(FlightService):
         self, context: fl.ServerCallContext, action: fl.Action
     ) -> Iterator[fl.Result]:
         with as_flight_errors(context):
-            results = self._actions.answer(action.type, action.body.to_pybytes())
+            results = self._actions.answer(
+                action.type, action.body.to_pybytes(), context.is_cancelled
+            )
         return _guarded((fl.Result(pa.py_buffer(raw)) for raw in results), context)
 
-    def _table_info(self, path: tuple[str, ...]) -> fl.FlightInfo:
+    def _table_info(self, path: tuple[str, ...], is_cancelled: IsCancelled) -> fl.FlightInfo:
         descriptor = fl.FlightDescriptor.for_path(*path)
         try:
-            schema, metadata = self._scans.schema(command_from_path(path)), b""
+            schema, metadata = self._scans.schema(command_from_path(path), is_cancelled), b""
+        except Cancelled:
+            raise
         except FloebergError as error:
             # one table that is damaged must not hide the others, nor be missing without a word
             schema = pa.schema([])

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from floeberg.protocol.errors import Cancelled, ServerUnavailable
+from floeberg.protocol.errors import ServerUnavailable
 from floeberg.server.rest.errors import NoSuchPlan, TooManyPlans
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class Jobs(Generic[T]):
         return job
 
     def cancel(self, plan_id: str, table: tuple[str, ...]) -> None:
-        """Stop a job before it begins, or at its next file; one that has ended counts as cancelled
+        """Stop a job before it begins, or soon after; one that has ended counts as cancelled
         too. Raises as `get` does.
         """
         job = self.get(plan_id, table)
@@ -96,7 +96,7 @@ class Jobs(Generic[T]):
         job.future.cancel()
 
     def close(self) -> None:
-        """Cancel everything; a plan under way ends at its next file."""
+        """Cancel everything; a plan under way ends soon."""
         with self._lock:
             jobs = list(self._jobs.values())
         for job in jobs:
@@ -109,13 +109,3 @@ class Jobs(Generic[T]):
 
     def _oldest_began(self) -> float:
         return next(iter(self._jobs.values())).began if self._jobs else float("inf")
-
-
-def check_of(cancelled: threading.Event) -> Callable[[], None]:
-    """Return what raises `Cancelled` once the event is set."""
-
-    def check() -> None:
-        if cancelled.is_set():
-            raise Cancelled("the plan was cancelled")
-
-    return check

@@ -15,7 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.protocol.errors import CorruptMetadata, UnknownSnapshot
 from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.json_form import (
@@ -28,11 +27,11 @@ from floeberg.protocol.scans import ResolvedScan, ScanRequest, resolve
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.types import Json
 from floeberg.server.catalogs import Catalogs, LoadedTable
+from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.scans import Scans
-from floeberg.server.planning import Plan, rest_scan_tasks
+from floeberg.server.planning import Plan, PlanRun, rest_scan_tasks
 from floeberg.server.rest.errors import NoSuchPlanTask
 from floeberg.server.rest.filters import expression_from_rest, suited_to_columns
-from floeberg.server.rest.jobs import check_of
 from floeberg.server.rest.plan_tasks import PlanTask, ScanKey, open_plan_task, seal_plan_task
 from floeberg.server.rest.requests import FetchScanTasksRequest, PlanTableScanRequest
 
@@ -60,6 +59,7 @@ class RestPlanner:
         self,
         catalogs: Catalogs,
         scans: Scans,
+        runs: PlanRuns,
         keyring: Keyring,
         *,
         page_files: int = 1000,
@@ -67,6 +67,7 @@ class RestPlanner:
     ) -> None:
         self._catalogs = catalogs
         self._scans = scans
+        self._runs = runs
         self._keyring = keyring
         self._page_files = page_files
         self._now_ms = now_ms
@@ -79,15 +80,14 @@ class RestPlanner:
         """Return all tasks of a new plan, as a plan task; its pages are then at hand.
 
         Raises `BadRequest` and `Unsupported` for what the request has wrong, what loading the table
-        and planning raise, and `Cancelled` once the event is set.
+        and planning raise, and `Cancelled` soon after the event is set.
         """
         request = PlanTableScanRequest.parse(body)
-        table = self._catalogs.get(catalog).load(identifier)
-        scan = _resolved(table, request)
-        key = _key(catalog, identifier, scan, request)
-        plan = self._scans.plan_resolved(
-            table, scan, lambda storage: InterruptibleStorage(storage, check_of(cancelled))
-        )
+        with self._runs.run(_name(catalog, identifier), is_cancelled=cancelled.is_set) as run:
+            table = self._load(catalog, identifier, run)
+            scan = _resolved(table, request)
+            key = _key(catalog, identifier, scan, request)
+            plan = self._scans.plan_resolved(table, scan, run)
         return PlanTask(key, 0, len(self._keep(key, plan).tasks))
 
     def fetch(
@@ -140,10 +140,15 @@ class RestPlanner:
         with self._stripes[hash(key) % _STRIPES]:
             plan = self._kept.get(key)
             if plan is None:
-                table = self._catalogs.get(key.catalog).load(key.identifier)
-                found = self._scans.plan_resolved(table, _scan_of(key, table))
+                with self._runs.run(_name(key.catalog, key.identifier)) as run:
+                    table = self._load(key.catalog, key.identifier, run)
+                    found = self._scans.plan_resolved(table, _scan_of(key, table), run)
                 plan = self._keep(key, found)
         return plan
+
+    def _load(self, catalog: str, identifier: tuple[str, ...], run: PlanRun) -> LoadedTable:
+        run.enter("load the table")
+        return run.ask(lambda: self._catalogs.get(catalog).load(identifier))
 
     def _keep(self, key: ScanKey, plan: Plan) -> Plan:
         """Return the plan whose tasks clients are told."""
@@ -151,6 +156,10 @@ class RestPlanner:
         plan = plan if len(told) == len(plan.tasks) else replace(plan, tasks=told)
         self._kept.keep(key, plan)
         return plan
+
+
+def _name(catalog: str, identifier: tuple[str, ...]) -> str:
+    return ".".join((catalog, *identifier))
 
 
 def _resolved(table: LoadedTable, request: PlanTableScanRequest) -> ResolvedScan:
