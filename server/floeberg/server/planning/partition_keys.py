@@ -22,10 +22,11 @@ def partition_key(spec: PartitionSpec, partition: Mapping[int, Value | None]) ->
 
     Values of unknown transforms take part. Tuples of different specs are never equal.
     """
-    return spec.spec_id, tuple(_normalised(partition.get(f.field_id)) for f in spec.fields)
+    return spec.spec_id, tuple(normalised(partition.get(f.field_id)) for f in spec.fields)
 
 
-def _normalised(value: Value | None) -> Value | None:
+def normalised(value: Value | None) -> Value | None:
+    """Return what is equal, and hashes alike, for values that make partitions equal."""
     if not isinstance(value, float):
         return value
     if value != value:
