@@ -18,9 +18,11 @@ from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.files import DataFile, FileFormat, Metrics
 from floeberg.protocol.metadata_columns import PARTITION_ID
 from floeberg.protocol.plan_codec import MalformedPlan, decode_plan, encode_plan
+from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import StorageConfig
+from floeberg.protocol.task_codec import encode_tasks
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import Json, LongType, NestedField, StructType
 from tests.support.plan_strategies import METADATA, SCHEMA, read_plans
@@ -53,6 +55,12 @@ def test_a_projection_may_use_an_id_twice():
     assert decode_plan(encode_plan(replace(PLAN, projection=projection))).projection == projection
 
 
+def document_of(raw: bytes) -> bytes:
+    (size,) = struct.unpack_from(">I", raw, 1)
+    (length,) = struct.unpack_from(">I", raw, 5 + size)
+    return pa.Codec("zstd").decompress(raw[9 + size :], length, asbytes=True)
+
+
 def test_secrets_are_not_compressed_with_what_a_caller_chooses():
     key = replace(DataFile("a", FileFormat.PARQUET, 1, 1, 0), key_metadata=b"0123456789abcdef")
     raw = encode_plan(replace(PLAN, tasks=(FileScanTask(key),)))
@@ -64,11 +72,11 @@ def test_secrets_are_not_compressed_with_what_a_caller_chooses():
         "properties": {"s3.secret-access-key": "hunter2"},
         "keys": ["MDEyMzQ1Njc4OWFiY2RlZg=="],
     }
-    document = pa.Codec("zstd").decompress(
-        raw[9 + size :], struct.unpack_from(">I", raw, 5 + size)[0], asbytes=True
-    )
+    document = document_of(raw)
     assert b"hunter2" not in document
     assert b"MDEyMzQ1" not in document
+    assert b"01234567" not in document
+    assert decode_plan(raw).tasks == [FileScanTask(key)]
 
 
 @given(st.data())
@@ -90,23 +98,31 @@ def test_an_altered_plan_decodes_or_is_refused(data: st.DataObject):
         decode_plan(bytes(raw))
 
 
-def packed(document: Json, secrets: Json, size: int | None = None) -> bytes:
-    plain, hidden = dump_json(document), dump_json(secrets)
-    length = len(plain) if size is None else size
+NO_TASKS = encode_tasks(PlannedTasks())
+
+
+def packed(
+    description: Json,
+    secrets: Json,
+    size: int | None = None,
+    tables: bytes = NO_TASKS.tables,
+    described_bytes: int | None = None,
+) -> bytes:
+    plain, hidden = dump_json(description), dump_json(secrets)
+    document = struct.pack(">I", described_bytes or len(plain)) + plain + tables
+    length = len(document) if size is None else size
     return (
         b"\x01" + struct.pack(">I", len(hidden)) + hidden + struct.pack(">I", length)
-    ) + pa.Codec("zstd").compress(plain, asbytes=True)
+    ) + pa.Codec("zstd").compress(document, asbytes=True)
 
 
 GOOD_SECRETS: Json = {"properties": {}, "keys": []}
 
 
 def good_document(**changes: Json) -> Json:
-    raw = encode_plan(replace(PLAN, storage=StorageConfig()))
-    size = struct.unpack_from(">I", raw, 1)[0]
-    length = struct.unpack_from(">I", raw, 5 + size)[0]
-    plain = pa.Codec("zstd").decompress(raw[9 + size :], length, asbytes=True)
-    return {**json.loads(plain), **changes}
+    plain = document_of(encode_plan(replace(PLAN, storage=StorageConfig())))
+    (length,) = struct.unpack_from(">I", plain)
+    return {**json.loads(plain[4 : 4 + length]), **changes}
 
 
 def test_the_bodies_that_these_tests_pack_are_right():
@@ -120,7 +136,10 @@ def test_the_bodies_that_these_tests_pack_are_right():
         (packed(good_document(schema_id=9), GOOD_SECRETS), "no schema with id 9"),
         (packed(good_document(metadata={}), GOOD_SECRETS), "table that can't be read"),
         (packed(good_document(projection={}), GOOD_SECRETS), "can't be decoded: KeyError"),
-        (packed(good_document(tasks={}), GOOD_SECRETS), "tasks that can't be decoded"),
+        (packed(good_document(data={}), GOOD_SECRETS, tables=b""), "table that is cut short"),
+        (packed(good_document(), GOOD_SECRETS, tables=NO_TASKS.tables + b"x"), "bytes after"),
+        (packed(good_document(), GOOD_SECRETS, described_bytes=10**6), "cut short"),
+        (packed(good_document(), {"properties": {}, "keys": ["YQ=="]}), "more keys than"),
         (packed([], GOOD_SECRETS), "can't be decoded: TypeError"),
         (packed(good_document(), {"properties": {}, "keys": ["?"]}), "can't be decoded"),
         (packed(good_document(), GOOD_SECRETS, size=3), "can't be decoded"),

@@ -2,11 +2,13 @@
 
     kind, 1 byte: 1
     length of the secrets, 4 bytes | secrets, JSON: {"properties": {…}, "keys": [base64, …]}
-    length of the document, 4 bytes | document, JSON compressed with zstd
+    length of the document, 4 bytes | document, compressed with zstd:
+        length of the description, 4 bytes | description, JSON | tables, see `task_codec`
 
-Numbers are big-endian. Storage properties and the key metadata of files are apart and are not
-compressed. A caller chooses what is in the filter and sees how long the ticket is: from how well a
-guess compresses together with a secret, the secret could be read letter by letter.
+Numbers are big-endian, but for those in tables. Storage properties and the key metadata of files
+are apart and are not compressed. A caller chooses what is in the filter and sees how long the
+ticket is: from how well a guess compresses together with a secret, the secret could be read letter
+by letter.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from typing import cast
 import pyarrow as pa
 
 from floeberg.protocol.bodies import dump_json
+from floeberg.protocol.column_codec import MalformedColumns
 from floeberg.protocol.errors import FloebergError, Unsupported
 from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.planned_objects import as_planned
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import StorageConfig
-from floeberg.protocol.task_codec import MalformedTasks, decode_tasks, encode_tasks
+from floeberg.protocol.task_codec import decode_tasks, encode_tasks
 from floeberg.protocol.types import Json, StructType, parse_type
 
 KIND_TASKS = 1
@@ -39,6 +43,7 @@ _OPTIONS = {f.name: f.default for f in fields(ReadOptions)}
 
 _UNDECODABLE = (
     *(struct.error, KeyError, TypeError, ValueError, AttributeError, RecursionError),
+    OverflowError,  # a number beyond 64 bits
     OSError,  # what pyarrow raises for bytes that are not zstd
 )
 
@@ -48,22 +53,23 @@ class MalformedPlan(ValueError):
 
 
 def encode_plan(plan: ReadPlan) -> bytes:
-    """Return `plan` as bytes, the same for equal plans; its files' metrics are left out.
+    """Return `plan` as bytes, the same for the same tasks; its files' metrics are left out.
 
     Raises `Unsupported` for a plan above `MAX_DOCUMENT_BYTES`, which no worker would take.
     """
-    tasks, keys = encode_tasks(plan.tasks)
+    tasks = encode_tasks(as_planned(plan.tasks))
     options = {k: v for k, v in asdict(plan.options).items() if v != _OPTIONS[k]}
-    document = dump_json(
+    description = dump_json(
         {
             "metadata": plan.metadata.to_json(),
             "schema_id": plan.schema_id,
             "projection": plan.projection.to_json(),
             "rebase": dict(plan.storage.rebase),
             "options": options,
-            "tasks": tasks,
+            **tasks.described,
         }
     )
+    document = b"".join((_LENGTH.pack(len(description)), description, tasks.tables))
     if len(document) > MAX_DOCUMENT_BYTES:
         raise Unsupported(
             f"{len(plan.tasks)} tasks are too many for one ticket: they take {len(document)} bytes,"
@@ -72,7 +78,7 @@ def encode_plan(plan: ReadPlan) -> bytes:
     secrets = dump_json(
         {
             "properties": dict(plan.storage.properties),
-            "keys": [base64.b64encode(key).decode() for key in keys],
+            "keys": [base64.b64encode(key).decode() for key in tasks.keys],
         }
     )
     return b"".join(
@@ -87,17 +93,20 @@ def encode_plan(plan: ReadPlan) -> bytes:
 
 
 def decode_plan(raw: bytes) -> ReadPlan:
-    """Return the plan that `encode_plan` was given. Raises `MalformedPlan`."""
+    """Return the plan that `encode_plan` was given. Raises `MalformedPlan`.
+
+    Its tasks are checked here, and made when they are looked at.
+    """
     if raw[:1] != bytes([KIND_TASKS]):
         raise MalformedPlan(f"plan of kind {raw[0] if raw else None}; this version reads 1")
     try:
-        secrets, rest = _section(raw[1:])
-        document = json.loads(_decompress(rest))
-        return _plan(document, json.loads(secrets))
+        secrets, rest = _section(memoryview(raw)[1:])
+        description, tables = _section(memoryview(_decompress(rest)))
+        return _plan(json.loads(bytes(description)), tables, json.loads(bytes(secrets)))
     except MalformedPlan:
         raise
-    except MalformedTasks as exc:
-        raise MalformedPlan(str(exc)) from exc
+    except MalformedColumns as exc:
+        raise MalformedPlan(f"tasks that can't be decoded: {exc}") from exc
     except FloebergError as exc:
         raise MalformedPlan(f"plan of a table that can't be read: {exc}") from exc
     except _UNDECODABLE as exc:
@@ -105,19 +114,19 @@ def decode_plan(raw: bytes) -> ReadPlan:
         raise MalformedPlan(f"plan that can't be decoded: {type(exc).__name__}") from None
 
 
-def _plan(document: Json, secrets: Json) -> ReadPlan:
-    metadata = TableMetadata.parse(json.dumps(document["metadata"]), "the ticket's table")
-    schema = metadata.schema_by_id(document["schema_id"])
-    options = document["options"]
+def _plan(described: Json, tables: memoryview, secrets: Json) -> ReadPlan:
+    metadata = TableMetadata.parse(json.dumps(described["metadata"]), "the ticket's table")
+    schema = metadata.schema_by_id(described["schema_id"])
+    options = described["options"]
     if unknown := options.keys() - _OPTIONS.keys():
         raise MalformedPlan(f"unknown options {', '.join(sorted(unknown))}")
     keys = [base64.b64decode(key, validate=True) for key in secrets["keys"]]
     return ReadPlan(
         metadata=metadata,
         schema_id=schema.schema_id,
-        projection=_projection(document["projection"]),
-        tasks=decode_tasks(document["tasks"], keys, schema),
-        storage=StorageConfig(dict(secrets["properties"]), dict(document["rebase"])),
+        projection=_projection(described["projection"]),
+        tasks=decode_tasks(described, tables, keys, schema),
+        storage=StorageConfig(dict(secrets["properties"]), dict(described["rebase"])),
         options=ReadOptions(**options),
     )
 
@@ -128,7 +137,7 @@ def _projection(raw: Json) -> Schema:
     return Schema(cast(StructType, struct_).fields, raw["schema-id"])
 
 
-def _section(raw: bytes) -> tuple[bytes, bytes]:
+def _section(raw: memoryview) -> tuple[memoryview, memoryview]:
     (size,) = _LENGTH.unpack_from(raw)
     end = _LENGTH.size + size
     if end > len(raw):
@@ -136,12 +145,13 @@ def _section(raw: bytes) -> tuple[bytes, bytes]:
     return raw[_LENGTH.size : end], raw[end:]
 
 
-def _decompress(raw: bytes) -> bytes:
+def _decompress(raw: memoryview) -> bytes:
     (size,) = _LENGTH.unpack_from(raw)
     if size > MAX_DOCUMENT_BYTES:
         raise MalformedPlan(f"plan of {size} bytes; at most {MAX_DOCUMENT_BYTES} are read")
-    return _zstd().decompress(raw[_LENGTH.size :], size, asbytes=True)
+    return _zstd().decompress(bytes(raw[_LENGTH.size :]), size, asbytes=True)
 
 
 def _zstd() -> pa.Codec:
-    return pa.Codec("zstd", compression_level=3)
+    # by level 3 a ticket takes twice the time and is no smaller
+    return pa.Codec("zstd", compression_level=1)

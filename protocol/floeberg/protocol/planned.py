@@ -52,6 +52,25 @@ class References:
         parts = [self.numbers[start:stop] for start, stop in ranges if start < stop]
         return np.sort(np.concatenate(parts)) if parts else self.numbers[:0]
 
+    @classmethod
+    def joined(cls, parts: Sequence[References]) -> References:
+        """Return the lists of several, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        counts = [np.diff(part.starts) for part in parts]
+        starts = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *counts]))
+        none = np.zeros(0, dtype=np.int64)
+        return cls(starts, np.concatenate([none, *(part.numbers for part in parts)]))
+
+    def of(self, rows: Int64s) -> References:
+        """Return the lists of `rows`, in their order."""
+        if not len(self.numbers):  # mostly
+            return References.none(len(rows))
+        counts = np.diff(self.starts)[rows]
+        starts = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), counts]))
+        places = np.repeat(self.starts[rows] - starts[:-1], counts) + np.arange(starts[-1])
+        return References(starts, self.numbers[places])
+
     def between(self, first: int, stop: int) -> References:
         """Return the lists of the rows from `first` up to `stop`, without copying any."""
         return References(self.starts[first:stop], self.stops[first:stop], self.numbers)
@@ -112,6 +131,14 @@ class DeleteFiles:
 
     def __len__(self) -> int:
         return int(self._firsts[-1])
+
+    def rows_of(self, numbers: Int64s) -> list[tuple[Segment, Int64s]]:
+        """Return the segments of deletes by their numbers, which ascend, and the rows of each."""
+        cuts = np.searchsorted(numbers, self._firsts)
+        return [
+            (self.parts[k][0], self.parts[k][1][numbers[cuts[k] : cuts[k + 1]] - self._firsts[k]])
+            for k in np.flatnonzero(np.diff(cuts)).tolist()
+        ]
 
     def files(self, numbers: Sequence[int] | Int64s) -> list[DeleteFile]:
         """Return delete files by their numbers; the same number gives the same object."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -24,6 +24,16 @@ from floeberg.protocol.tasks import FileScanTask
 _FILES_AT_ONCE = 64
 _BLOCKS_KEPT = 8
 _TASKS_AT_ONCE = 1024
+
+
+class UsedFiles(NamedTuple):
+    """Files of tasks: parts of a plan and places within each, ascending; and each task's file.
+
+    The numbers of `task_files` count from 0 through all places.
+    """
+
+    parts: list[tuple[PlannedFiles, Int64s]]
+    task_files: Int64s
 
 
 class PlannedTasks(Sequence[FileScanTask]):
@@ -101,6 +111,17 @@ class PlannedTasks(Sequence[FileScanTask]):
     def location_of(self, index: int) -> str:
         """Return the location of a task's data file, without making the task."""
         return self._files.location_of(int(self._ranges.files[index]))
+
+    def used_files(self) -> UsedFiles:
+        """Return the files that the tasks are of."""
+        files = self._ranges.files
+        steps = np.diff(files)
+        if len(files) and (not len(steps) or (steps.min() >= 0 and steps.max() <= 1)):
+            return UsedFiles(
+                self._files.rows_of(np.arange(files[0], files[-1] + 1)), files - files[0]
+            )
+        numbers, task_files = np.unique(files, return_inverse=True)
+        return UsedFiles(self._files.rows_of(numbers), task_files)
 
     # --- objects ----------------------------------------------------------------------------------
 
@@ -188,13 +209,18 @@ class _Files:
                 self._blocks.pop(next(iter(self._blocks)))
             return made[i]
 
+    def rows_of(self, numbers: Int64s) -> list[tuple[PlannedFiles, Int64s]]:
+        """Return the parts that files are in, by numbers that ascend, and the places in each."""
+        cuts = np.searchsorted(numbers, self._firsts)
+        return [
+            (self.parts[k], numbers[cuts[k] : cuts[k + 1]] - self._firsts[k])
+            for k in np.flatnonzero(np.diff(cuts)).tolist()
+        ]
+
     def made(self, numbers: Int64s) -> list[_Planned]:
         """Return files by their numbers, which ascend: with its deletes and its residual, each."""
         found: list[_Planned] = []
-        cuts = np.searchsorted(numbers, self._firsts)
-        for k in np.flatnonzero(np.diff(cuts)).tolist():
-            part = self.parts[k]
-            within = numbers[cuts[k] : cuts[k + 1]] - self._firsts[k]
+        for part, within in self.rows_of(numbers):
             entries = part.segment.entries(part.rows[within])
             for i, entry in zip(within.tolist(), entries, strict=True):
                 assert isinstance(entry.file, DataFile)

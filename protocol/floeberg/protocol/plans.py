@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ class ReadPlan:
     metadata: TableMetadata
     schema_id: int
     projection: Schema
-    tasks: tuple[FileScanTask, ...]
+    tasks: Sequence[FileScanTask]
     storage: StorageConfig
     options: ReadOptions = ReadOptions()
 

@@ -1,348 +1,224 @@
-"""Tasks as JSON in which nothing stands twice: what a ticket says of the files to read.
+"""Tasks as columns in a document: what a ticket says of the files to read.
 
-Splits share their data file, data files their deletes, directory and partition, and most tasks
-have the same residual. So a document holds tables, whose rows refer to one another by number:
+The tables of a document, see `column_codec`, one after the other:
 
-    directories   locations up to their last slash
-    partitions    [spec id, [field id, value], …]
-    residuals     bound filters, by field id
-    deletes       delete files
-    files         data files
-    tasks         file, byte range, deletes, residual
+    data files     one table for each kind of partition tuples, see `file_tables`
+    delete files   likewise
+    kept files     of each data file, through the tables: its residual, and its deletes by number
+    tasks          file, byte range
 
-The last three are written by column, and a column without values is left out: less JSON, and what
-is alike stands together for the compression.
+Splits share their data file, and data files their deletes and residuals, by number. Residuals and
+what partition tuples look like are JSON beside the tables; key metadata travels apart, see
+`plan_codec`.
 
 Everything of a task comes back but its files' metrics: a worker prunes by what the file itself
 says, and counts and bounds would be the larger part of a ticket. (A position delete file of a
-single data file is known by `referenced_data_file`, not by its bounds.) The key metadata of
-encrypted files is not in the document either: its rows refer to a list that travels apart, see
-`plan_codec`.
+single data file is known by `referenced_data_file`, not by its bounds.)
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Hashable, Iterator, Sequence
-from decimal import Decimal
-from itertools import repeat
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
-from floeberg.protocol.expressions.json_form import bound_from_json, bound_to_json
+import numpy as np
+
+from floeberg.protocol.column_codec import (
+    MalformedColumns,
+    NumberColumn,
+    Reader,
+    Table,
+    Writer,
+    table_of,
+)
+from floeberg.protocol.expressions.json_form import bound_from_json
 from floeberg.protocol.expressions.model import BoundExpression
-from floeberg.protocol.files import Content, DataFile, DeleteFile, FileFormat
+from floeberg.protocol.file_tables import FileTable, gather, keys_in, segment_of
+from floeberg.protocol.files import ManifestContent
+from floeberg.protocol.manifests import Segment
+from floeberg.protocol.manifests import segment as s
+from floeberg.protocol.manifests.columns import ColumnKey, Int64s
+from floeberg.protocol.planned import DeleteFiles, PlannedFiles, References
+from floeberg.protocol.planned_tasks import PlannedTasks
+from floeberg.protocol.residual_table import ResidualTable
 from floeberg.protocol.schema import Schema
-from floeberg.protocol.tasks import FileScanTask
-from floeberg.protocol.types import Json, Value
+from floeberg.protocol.splitting import Ranges
+from floeberg.protocol.types import Json
+
+RESIDUAL: ColumnKey = (s.OWN, 1)
+DELETES: ColumnKey = (s.OWN, 2)
+_FILE, _START, _REST = (s.OWN, 1), (s.OWN, 2), (s.OWN, 3)
 
 
-class MalformedTasks(ValueError):
-    """A document that `encode_tasks` did not write."""
+@dataclass(frozen=True, slots=True)
+class EncodedTasks:
+    """`described` is JSON; `keys` is the key metadata that the tables refer to, in their order."""
+
+    described: dict[str, Json]
+    tables: bytes
+    keys: list[bytes]
 
 
-def encode_tasks(tasks: Sequence[FileScanTask]) -> tuple[Json, list[bytes]]:
-    """Return the document of `tasks`, in their order, and the key metadata that it refers to."""
-    encoder = _Encoder()
-    return encoder.document(tasks), encoder.keys
+def encode_tasks(tasks: PlannedTasks) -> EncodedTasks:
+    """Return a document of `tasks`, in their order. Only files that they are of are in it."""
+    used = tasks.used_files()
+    parts = [(part.segment, part.rows[places]) for part, places in used.parts]
+    data = gather(parts, ManifestContent.DATA)
+    residuals = ResidualTable()
+    residual_of = residuals.numbers(used.parts)
+    applied = References.joined([part.deletes.of(places) for part, places in used.parts])
+    if len(data.tables) > 1:  # from the plan's order to that of the tables
+        order = np.argsort(data.numbers)
+        residual_of, applied = residual_of[order], applied.of(order)
+    deletes, applied = gather_deletes(tasks.deletes, applied)
+    writer = Writer()
+    for file_table in (*data.tables, *deletes):
+        writer.table(file_table.table)
+    writer.table(kept_table(residual_of, applied))
+    writer.table(_task_table(tasks.ranges, data.numbers[used.task_files], data.tables))
+    return EncodedTasks(
+        {
+            "data": [file_table.layout for file_table in data.tables],
+            "deletes": [file_table.layout for file_table in deletes],
+            "residuals": residuals.listed,
+        },
+        writer.finish(),
+        [key for file_table in (*data.tables, *deletes) for key in file_table.keys],
+    )
 
 
-def decode_tasks(document: Json, keys: Sequence[bytes], schema: Schema) -> tuple[FileScanTask, ...]:
+def gather_deletes(
+    deletes: DeleteFiles, applied: References
+) -> tuple[tuple[FileTable, ...], References]:
+    """Return the tables of the deletes that are referred to, and the references by row of these."""
+    used, which = np.unique(applied.numbers, return_inverse=True)
+    found = gather(deletes.rows_of(used), ManifestContent.DELETES)
+    return found.tables, References(applied.starts, found.numbers[which])
+
+
+def kept_table(residual_of: Int64s, applied: References) -> Table:
+    counts = np.diff(applied.starts)
+    columns = [(RESIDUAL, NumberColumn(residual_of))]
+    if len(applied.numbers):
+        columns.append((DELETES, NumberColumn(counts)))
+        columns.append(((s.ITEMS, DELETES[1]), NumberColumn(applied.numbers)))
+    return table_of(len(residual_of), columns)
+
+
+def _task_table(ranges: Ranges, files: Int64s, tables: Sequence[FileTable]) -> Table:
+    """Return files and ranges as what they differ by from the usual: whole files, one by one."""
+    sizes = _sizes(tables)[files]
+    start, rest = ranges.starts, sizes - ranges.starts - ranges.lengths
+    columns = [
+        (_FILE, np.diff(files, prepend=-1)),
+        (_START, start - _expected_starts(files, sizes - rest)),
+        (_REST, rest),
+    ]
+    return table_of(len(files), [(key, NumberColumn(values)) for key, values in columns])
+
+
+def _sizes(tables: Sequence[FileTable]) -> Int64s:
+    sizes = [file_table.table.numbers((s.OWN, s.SIZE_BYTES)) for file_table in tables]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *sizes])
+
+
+def _expected_starts(files: Int64s, ends: Int64s) -> Int64s:
+    """Return where ranges begin that follow one another within their file."""
+    starts = np.zeros(len(files), dtype=np.int64)
+    goes_on = np.flatnonzero(files[1:] == files[:-1])
+    starts[goes_on + 1] = ends[goes_on]
+    return starts
+
+
+# --- back -----------------------------------------------------------------------------------------
+
+
+def decode_tasks(
+    described: Json, tables: memoryview, keys: Sequence[bytes], schema: Schema
+) -> PlannedTasks:
     """Return the tasks of a document; `schema` is the one that their residuals are bound to.
 
-    Tasks share the files that they shared. Raises `MalformedTasks`.
+    What refers to something is checked, so that making tasks raises nothing. Raises
+    `MalformedColumns`, and what `bound_from_json` raises.
     """
-    try:
-        return _decode(document, keys, schema)
-    except MalformedTasks:
-        raise
-    except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, AttributeError) as exc:
-        raise MalformedTasks(f"tasks that can't be decoded: {exc}") from exc
+    reader, rest = Reader(tables), iter(keys)
+    data = [_file_table(layout, reader, rest) for layout in described["data"]]
+    deletes = read_deletes(described["deletes"], reader, rest)
+    segments = [segment_of(table, ManifestContent.DATA, "ticket") for table in data]
+    residuals = tuple(bound_from_json(raw, schema) for raw in described["residuals"])
+    files = sum(map(len, segments))
+    residual_of, applied = read_kept(reader.table(), files, len(residuals), len(deletes))
+    ranges = _ranges(reader.table(), _sizes(data))
+    reader.end()
+    if next(rest, None) is not None:
+        raise MalformedColumns("more keys than encrypted files")
+    parts = _parts(segments, residuals, residual_of, applied)
+    return PlannedTasks.of_ranges(parts, deletes, ranges)
 
 
-# --- partition values ----------------------------------------------------------------------------
+def _parts(
+    segments: Sequence[Segment],
+    residuals: tuple[BoundExpression, ...],
+    residual_of: Int64s,
+    applied: References,
+) -> list[PlannedFiles]:
+    parts = []
+    first = 0
+    for segment in segments:
+        stop = first + len(segment)
+        rows = np.arange(len(segment))
+        lists = applied.between(first, stop)
+        parts.append(PlannedFiles(segment, rows, residuals, residual_of[first:stop], lists))
+        first = stop
+    return parts
 
 
-def encode_value(value: Value | None) -> Json:
-    """Return a partition value as JSON that says itself what it is.
-
-    Appendix D's form needs the value's type, which an unknown transform or a dropped source column
-    takes away; this one doesn't. What JSON has no exact form for stands in an object with one key.
-
-    >>> encode_value(7), encode_value(Decimal("1.50")), encode_value(b"ab"), encode_value(0.5)
-    (7, {'decimal': '1.50'}, {'bytes': 'YWI='}, {'float': '0.5'})
-    """
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return {"float": repr(value)}
-        case Decimal():
-            return {"decimal": str(value)}
-        case bytes():
-            return {"bytes": base64.b64encode(value).decode()}
+def _file_table(layout: Json, reader: Reader, keys: Iterator[bytes]) -> FileTable:
+    table = reader.table()
+    return FileTable(layout, table, list(islice(keys, keys_in(table))))
 
 
-def decode_value(raw: Json) -> Value | None:
-    """Return the value that `encode_value` was given. Raises `ValueError`."""
-    match raw:
-        case None | bool() | int() | str():
-            return raw
-        case {"float": str(text), **rest} if not rest:
-            return float(text)
-        case {"decimal": str(text), **rest} if not rest:
-            return Decimal(text)
-        case {"bytes": str(text), **rest} if not rest:
-            return base64.b64decode(text, validate=True)
-        case _:
-            raise ValueError("a partition value of no known kind")
+def read_deletes(layouts: Json, reader: Reader, keys: Iterator[bytes]) -> DeleteFiles:
+    """Return what `gather_deletes` gave of delete files. Raises `MalformedColumns`."""
+    tables = [_file_table(layout, reader, keys) for layout in layouts]
+    segments = [segment_of(table, ManifestContent.DELETES, "ticket") for table in tables]
+    return DeleteFiles([(segment, np.arange(len(segment))) for segment in segments])
 
 
-# --- encoding ------------------------------------------------------------------------------------
-
-_FILE = (
-    *("directory", "name", "format", "records", "bytes", "partition", "sequence"),
-    *("file_sequence", "first_row_id", "split_offsets", "sort_order", "key"),
-)
-_DELETE = (
-    *("directory", "name", "content", "format", "records", "bytes", "partition", "sequence"),
-    *("equality_ids", "referenced_directory", "referenced_name"),
-    *("blob_offset", "blob_bytes", "key"),
-)
-_TASK = ("file", "start", "length", "deletes", "residual")
-
-
-class _Encoder:
-    """Fills the tables with what tasks refer to."""
-
-    def __init__(self) -> None:
-        self.keys: list[bytes] = []
-        self._directories: list[Json] = []
-        self._partitions: list[Json] = []
-        self._residuals: list[Json] = []
-        self._deletes: list[Json] = []
-        self._files: list[Json] = []
-        self._numbers: dict[Hashable, int] = {}
-
-    def document(self, tasks: Sequence[FileScanTask]) -> Json:
-        # files are told apart by identity, which `tasks` keeps alive until the end
-        rows = [self._task(task) for task in tasks]
-        return {
-            "directories": self._directories,
-            "partitions": self._partitions,
-            "residuals": self._residuals,
-            "deletes": _columns(_DELETE, self._deletes),
-            "files": _columns(_FILE, self._files),
-            "tasks": _columns(_TASK, rows),
-        }
-
-    def _task(self, task: FileScanTask) -> Json:
-        file = self._numbers.get(id(task.data_file))
-        if file is None:
-            file = self._append(self._files, id(task.data_file), self._file(task.data_file))
-        deletes = [self._delete_number(delete) for delete in task.delete_files]
-        residual = self._residual(task.residual)
-        return (file, task.start or None, task.length or None, deletes or None, residual)
-
-    def _delete_number(self, file: DeleteFile) -> int:
-        number = self._numbers.get(id(file))
-        return (
-            self._append(self._deletes, id(file), self._delete(file)) if number is None else number
-        )
-
-    def _append(self, table: list[Json], key: Hashable, row: Json) -> int:
-        table.append(row)
-        self._numbers[key] = len(table) - 1
-        return len(table) - 1
-
-    def _distinct(self, table: list[Json], name: str, row: Json) -> int:
-        # by its text, since 1, True and 1.0 would be one key
-        key = (name, row if isinstance(row, str) else json.dumps(row))
-        number = self._numbers.get(key)
-        return self._append(table, key, row) if number is None else number
-
-    def _file(self, file: DataFile) -> Json:
-        return (
-            *self._location(file.location),
-            str(file.format),
-            file.record_count,
-            file.size_bytes,
-            self._partition(file),
-            file.data_sequence_number,
-            file.file_sequence_number,
-            file.first_row_id,
-            list(file.split_offsets) or None,
-            file.sort_order_id,
-            self._key(file.key_metadata),
-        )
-
-    def _delete(self, file: DeleteFile) -> Json:
-        referenced = file.referenced_data_file
-        return (
-            *self._location(file.location),
-            int(file.content),
-            str(file.format),
-            file.record_count,
-            file.size_bytes,
-            self._partition(file),
-            file.data_sequence_number,
-            list(file.equality_ids) or None,
-            *((None, None) if referenced is None else self._location(referenced)),
-            file.content_offset,
-            file.content_size_bytes,
-            self._key(file.key_metadata),
-        )
-
-    def _location(self, location: str) -> tuple[int, str]:
-        cut = location.rfind("/") + 1
-        return self._distinct(self._directories, "directory", location[:cut]), location[cut:]
-
-    def _partition(self, file: DataFile | DeleteFile) -> int:
-        values = [[field_id, encode_value(v)] for field_id, v in file.partition.items()]
-        return self._distinct(self._partitions, "partition", [file.spec_id, *values])
-
-    def _residual(self, residual: BoundExpression) -> int:
-        number = self._numbers.get(id(residual))
-        if number is None:
-            number = self._distinct(self._residuals, "residual", bound_to_json(residual))
-            self._numbers[id(residual)] = number
-        return number
-
-    def _key(self, key: bytes | None) -> int | None:
-        if key is None:
-            return None
-        self.keys.append(key)
-        return len(self.keys) - 1
+def read_kept(table: Table, files: int, residuals: int, deletes: int) -> tuple[Int64s, References]:
+    """Return the residual's number of each file, and its deletes. Raises `MalformedColumns`."""
+    only(table, RESIDUAL, DELETES, (s.ITEMS, DELETES[1]))
+    if table.rows != files:
+        raise MalformedColumns(f"{table.rows} rows for {files} files")
+    residual_of = table.numbers(RESIDUAL)
+    counts, numbers = table.lists(DELETES)
+    check_numbers(residual_of, residuals)
+    check_numbers(numbers, deletes)
+    starts = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), counts]))
+    return residual_of, References(starts, numbers)
 
 
-def _columns(names: Sequence[str], rows: Sequence[Json]) -> Json:
-    """Return rows as named columns, without those that hold nothing but null."""
-    out: dict[str, Json] = {"rows": len(rows)}
-    for name, column in zip(names, zip(*rows, strict=True), strict=False):
-        if any(value is not None for value in column):
-            out[name] = column
-    return out
+def only(table: Table, *keys: ColumnKey) -> None:
+    """Refuse columns that are not known: they may change which rows are read."""
+    if unknown := table.columns.keys() - set(keys):
+        raise MalformedColumns(f"unknown columns {sorted(unknown)}")
 
 
-# --- decoding ------------------------------------------------------------------------------------
+def check_numbers(numbers: Int64s, count: int) -> None:
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < count):
+        raise MalformedColumns(f"a reference to what is not among {count}")
 
 
-def _decode(document: Json, keys: Sequence[bytes], schema: Schema) -> tuple[FileScanTask, ...]:
-    shared = _Shared(
-        _Rows(document["directories"]),
-        _Rows([_partition(row) for row in document["partitions"]]),
-        _Rows(keys),
-    )
-    deletes = _Rows([_delete(row, shared) for row in _rows(document["deletes"], _DELETE)])
-    files = _Rows([_file(row, shared) for row in _rows(document["files"], _FILE)])
-    residuals = _Rows([bound_from_json(raw, schema) for raw in document["residuals"]])
-    return tuple(
-        FileScanTask(
-            data_file=files[file],
-            delete_files=tuple(deletes[number] for number in applied or ()),
-            residual=residuals[residual],
-            start=_int(start or 0),
-            length=_int(length or 0),
-        )
-        for file, start, length, applied, residual in _rows(document["tasks"], _TASK)
-    )
-
-
-RowT = TypeVar("RowT")
-
-
-class _Rows(Generic[RowT]):
-    """A table as rows refer to it: by numbers from 0, and never from its end."""
-
-    def __init__(self, rows: Sequence[RowT]) -> None:
-        self._rows = rows
-
-    def __getitem__(self, number: Json) -> RowT:
-        if _int(number) < 0:
-            raise MalformedTasks("a negative row number")
-        return self._rows[number]
-
-
-class _Shared(NamedTuple):
-    """What both kinds of files refer to."""
-
-    directories: _Rows[str]
-    partitions: _Rows[tuple[int, dict[int, Value | None]]]
-    keys: _Rows[bytes]
-
-    def location(self, directory: Json, name: Json) -> str:
-        if not isinstance(name, str):
-            raise MalformedTasks(f"{name!r} instead of a file's name")
-        return self.directories[directory] + name
-
-    def key(self, number: Json) -> bytes | None:
-        return None if number is None else self.keys[number]
-
-
-def _partition(row: Json) -> tuple[int, dict[int, Value | None]]:
-    spec_id, *values = row
-    return _int(spec_id), {_int(field_id): decode_value(raw) for field_id, raw in values}
-
-
-def _file(row: Sequence[Json], shared: _Shared) -> DataFile:
-    directory, name, format_, records, size, partition, sequence, *rest = row
-    file_sequence, first_row_id, split_offsets, sort_order, key = rest
-    spec_id, values = shared.partitions[partition]
-    return DataFile(
-        location=shared.location(directory, name),
-        format=FileFormat(format_),
-        record_count=_int(records),
-        size_bytes=_int(size),
-        spec_id=spec_id,
-        partition=values,
-        data_sequence_number=_int(sequence),
-        file_sequence_number=_int_or_none(file_sequence),
-        first_row_id=_int_or_none(first_row_id),
-        split_offsets=tuple(_int(offset) for offset in split_offsets or ()),
-        sort_order_id=_int_or_none(sort_order),
-        key_metadata=shared.key(key),
-    )
-
-
-def _delete(row: Sequence[Json], shared: _Shared) -> DeleteFile:
-    directory, name, content, format_, records, size, partition, sequence, *rest = row
-    equality_ids, referenced_directory, referenced_name, blob_offset, blob_bytes, key = rest
-    spec_id, values = shared.partitions[partition]
-    return DeleteFile(
-        location=shared.location(directory, name),
-        content=Content(content),
-        format=FileFormat(format_),
-        record_count=_int(records),
-        size_bytes=_int(size),
-        spec_id=spec_id,
-        partition=values,
-        data_sequence_number=_int(sequence),
-        equality_ids=tuple(_int(field_id) for field_id in equality_ids or ()),
-        referenced_data_file=None
-        if referenced_directory is None
-        else shared.location(referenced_directory, referenced_name),
-        content_offset=_int_or_none(blob_offset),
-        content_size_bytes=_int_or_none(blob_bytes),
-        key_metadata=shared.key(key),
-    )
-
-
-def _rows(table: Json, names: Sequence[str]) -> Iterator[tuple[Json, ...]]:
-    """Return the rows of what `_columns` wrote. An unknown column is refused: it says something."""
-    columns = dict(table)
-    count = _int(columns.pop("rows"))
-    if unknown := columns.keys() - set(names):
-        raise MalformedTasks(f"unknown columns {', '.join(sorted(unknown))}")
-    if any(len(column) != count for column in columns.values()):
-        raise MalformedTasks("columns of different lengths")
-    return zip(*(columns.get(name, repeat(None, count)) for name in names), strict=True)
-
-
-def _int(raw: Json) -> int:
-    if type(raw) is not int:
-        raise MalformedTasks(f"{raw!r} instead of a whole number")
-    return raw
-
-
-def _int_or_none(raw: Json) -> int | None:
-    return None if raw is None else _int(raw)
+def _ranges(table: Table, file_sizes: Int64s) -> Ranges:
+    only(table, _FILE, _START, _REST)
+    steps = table.numbers(_FILE)
+    # not to add up to a number that only looks like one of a file
+    if len(steps) and max(abs(int(steps.min())), int(steps.max())) > len(file_sizes) + 1:
+        raise MalformedColumns("a task of a file that is not there")
+    files = np.cumsum(steps) - 1
+    check_numbers(files, len(file_sizes))
+    sizes = file_sizes[files]
+    ends = sizes - table.numbers(_REST)
+    starts = table.numbers(_START) + _expected_starts(files, ends)
+    return Ranges(files, starts, ends - starts)

@@ -1,0 +1,236 @@
+"""Columns as few bytes, for what travels: the columns of a `Segment`, without room to map them.
+
+A table is columns over the same rows. Numbers are written as what they exceed the smallest by, in
+as few bytes as hold it, and the bytes of a place together, since those are alike: all that a
+compression finds hard to see. Text stands as it is, which it sees well.
+
+    table    rows, 4 bytes | columns, 2 bytes | columns
+    column   section, 2 bytes | id, 4 bytes | form, 1 byte: 1 for text, 2 for rows without a value
+             | one bit a row, where rows have none | numbers or text
+    numbers  smallest, 8 bytes | width, 1 byte: 0, 1, 2, 4, 8 | rows x width bytes
+    text     lengths, as numbers | bytes
+
+Numbers are little-endian. A column of items (see `manifests.segment`) has as many rows as the
+counts that stand before it add up to.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from floeberg.protocol.manifests.columns import Bytes, ColumnKey, Int64s, Mask
+from floeberg.protocol.manifests.segment import ITEMS, OWN
+
+MAX_ROWS = 1 << 24
+"""More than any plan has: a column of one value takes no bytes, so they bound nothing."""
+
+_TABLE = struct.Struct("<IH")
+_COLUMN = struct.Struct("<HiB")
+_NUMBERS = struct.Struct("<qB")
+_TEXT, _HAS_NONE = 1, 2
+_WIDTHS: Mapping[int, np.dtype[np.unsignedinteger]] = {
+    1: np.dtype(np.uint8),
+    2: np.dtype("<u2"),
+    4: np.dtype("<u4"),
+    8: np.dtype("<u8"),
+}
+
+
+class MalformedColumns(ValueError):
+    """Bytes that `put_table` did not write."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberColumn:
+    """Whole numbers, shape (rows,); `valid` says which rows have one, None stands for all."""
+
+    values: Int64s
+    valid: Mask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """Byte strings that lie in `data` one after the other, with `lengths` of 0 where none is."""
+
+    lengths: Int64s
+    data: Bytes
+    valid: Mask | None = None
+
+    def starts(self) -> Int64s:
+        return np.cumsum(self.lengths) - self.lengths
+
+
+AnyColumn: TypeAlias = NumberColumn | TextColumn
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    rows: int
+    columns: dict[ColumnKey, AnyColumn] = field(default_factory=dict)
+
+    def numbers(self, key: ColumnKey) -> Int64s:
+        """Return a column of numbers that every row has. Raises `MalformedColumns`."""
+        column = self.columns.get(key)
+        if column is None and not self.rows:
+            return np.zeros(0, dtype=np.int64)
+        if not isinstance(column, NumberColumn) or column.valid is not None:
+            raise MalformedColumns(f"a table without all numbers of {key}")
+        return column.values
+
+    def lists(self, key: ColumnKey) -> tuple[Int64s, Int64s]:
+        """Return the counts and the items of lists; there are none where there is no column."""
+        if key not in self.columns:
+            return np.broadcast_to(np.int64(0), self.rows), np.zeros(0, dtype=np.int64)
+        counts = self.numbers(key)
+        items = self.columns.get((ITEMS, key[1]))
+        if not isinstance(items, NumberColumn) or items.valid is not None:
+            raise MalformedColumns("lists without items")
+        return counts, items.values
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+class Writer:
+    """Collects the bytes of tables."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def table(self, table: Table) -> None:
+        self._parts.append(_TABLE.pack(table.rows, len(table.columns)))
+        for (section, column_id), column in table.columns.items():
+            form = _TEXT * isinstance(column, TextColumn) + _HAS_NONE * (column.valid is not None)
+            self._parts.append(_COLUMN.pack(section, column_id, form))
+            if column.valid is not None:
+                self._parts.append(np.packbits(column.valid).tobytes())
+            match column:
+                case NumberColumn():
+                    self._numbers(column.values, column.valid)
+                case TextColumn():
+                    self._numbers(column.lengths, None)
+                    self._parts.append(column.data.tobytes())
+
+    def _numbers(self, values: Int64s, valid: Mask | None) -> None:
+        present = values if valid is None else values[valid]
+        if not len(present):
+            self._parts.append(_NUMBERS.pack(0, 0))
+            return
+        low, high = int(present.min()), int(present.max())
+        width = _width(high - low)
+        self._parts.append(_NUMBERS.pack(low, width))
+        if not width:
+            return
+        if valid is not None:
+            values = np.where(valid, values, low)
+        # differences of any two fit 64 bits without a sign
+        above = (values.view(np.uint64) - np.uint64(low & _ALL_BITS)).astype(_WIDTHS[width])
+        self._parts.append(above.view(np.uint8).reshape(len(values), width).T.tobytes())
+
+    def finish(self) -> bytes:
+        return b"".join(self._parts)
+
+
+_ALL_BITS = (1 << 64) - 1
+
+
+def _width(span: int) -> int:
+    return 0 if span == 0 else next(w for w in _WIDTHS if span < 1 << 8 * w)
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Reads tables one after the other; raises `MalformedColumns` for whatever does not fit."""
+
+    def __init__(self, raw: memoryview) -> None:
+        self._raw = raw
+        self._at = 0
+
+    def table(self) -> Table:
+        rows, columns = self._unpack(_TABLE)
+        if rows > MAX_ROWS:
+            raise MalformedColumns(f"a table of {rows} rows; at most {MAX_ROWS} are read")
+        table = Table(rows)
+        for _ in range(columns):
+            section, column_id, form = self._unpack(_COLUMN)
+            key = section, column_id
+            if form > (_TEXT | _HAS_NONE) or key in table.columns:
+                raise MalformedColumns("a column of no known form, or one that stands twice")
+            length = self._items(table, column_id) if section == ITEMS else rows
+            table.columns[key] = self._column(form, length)
+        return table
+
+    def end(self) -> None:
+        if self._at != len(self._raw):
+            raise MalformedColumns("bytes after the last table")
+
+    def _items(self, table: Table, column_id: int) -> int:
+        counts = table.numbers((OWN, column_id))
+        if len(counts) and counts.min() < 0:
+            raise MalformedColumns("lists of less than no items")
+        return self._total(counts)
+
+    def _column(self, form: int, rows: int) -> AnyColumn:
+        valid = None
+        if form & _HAS_NONE:
+            bits = np.frombuffer(self._take((rows + 7) // 8), np.uint8)
+            valid = np.unpackbits(bits, count=rows).view(np.bool_)
+        numbers = self._numbers(rows)
+        if not form & _TEXT:
+            return NumberColumn(numbers, valid)
+        if len(numbers) and numbers.min() < 0:
+            raise MalformedColumns("text of less than no bytes")
+        if valid is not None and (numbers * ~valid).any():
+            raise MalformedColumns("text where there is none")
+        data = np.frombuffer(self._take(self._total(numbers, len(self._raw))), np.uint8)
+        return TextColumn(numbers, data, valid)
+
+    def _total(self, counts: Int64s, most: int = MAX_ROWS) -> int:
+        """Add up counts, none of them negative."""
+        if len(counts) and counts.max() > most:
+            raise MalformedColumns("more items than there can be")
+        total = int(counts.sum())
+        if total > most:
+            raise MalformedColumns("more items than there can be")
+        return total
+
+    def _numbers(self, rows: int) -> Int64s:
+        low, width = self._unpack(_NUMBERS)
+        if width == 0:
+            return np.broadcast_to(np.int64(low), (rows,))
+        if width not in _WIDTHS:
+            raise MalformedColumns(f"numbers of {width} bytes")
+        planes = np.frombuffer(self._take(rows * width), np.uint8).reshape(width, rows)
+        above = np.ascontiguousarray(planes.T).reshape(-1).view(_WIDTHS[width]).astype(np.uint64)
+        above += np.uint64(low & _ALL_BITS)
+        return above.view(np.int64)
+
+    def _unpack(self, form: struct.Struct) -> tuple[int, ...]:
+        return form.unpack(self._take(form.size))
+
+    def _take(self, size: int) -> memoryview:
+        end = self._at + size
+        if end > len(self._raw):
+            raise MalformedColumns("a table that is cut short")
+        found = self._raw[self._at : end]
+        self._at = end
+        return found
+
+
+def table_of(rows: int, columns: Iterable[tuple[ColumnKey, AnyColumn | None]]) -> Table:
+    """Return a table of the columns that are not None and have a value in any row."""
+    return Table(
+        rows,
+        {
+            key: column
+            for key, column in columns
+            if column is not None and rows and (column.valid is None or column.valid.any())
+        },
+    )
