@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from floeberg.protocol import plan_codec
 from floeberg.protocol.bodies import dump_json
-from floeberg.protocol.errors import Unsupported
+from floeberg.protocol.errors import PlanTooLarge
 from floeberg.protocol.files import DataFile, FileFormat, Metrics
 from floeberg.protocol.metadata_columns import PARTITION_ID
 from floeberg.protocol.plan_codec import MalformedPlan, decode_plan, encode_plan
@@ -154,7 +154,7 @@ def test_a_plan_of_another_form_is_refused(raw: bytes, words: str):
 def test_a_plan_too_large_for_a_ticket_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(plan_codec, "MAX_DOCUMENT_BYTES", 100)
 
-    with pytest.raises(Unsupported, match="0 tasks are too many for one ticket"):
+    with pytest.raises(PlanTooLarge, match="0 tasks are too many for one ticket"):
         encode_plan(PLAN)
 
 

@@ -172,7 +172,7 @@ GOOD_HEAD = {"principal": None, "expires_at_ms": EXPIRY}
         (with_head({"principal": 7, "expires_at_ms": EXPIRY}, b""), "its head"),
         (with_head({"principal": None, "expires_at_ms": "soon"}, b""), "its head"),
         (with_head(GOOD_HEAD, b""), "plan of kind None"),
-        (with_head(GOOD_HEAD, b"\x02"), "plan of kind 2; this version reads 1"),
+        (with_head(GOOD_HEAD, b"\x03"), "plan of kind 3; this version reads 1 and 2"),
         (with_head(GOOD_HEAD, b"\x01"), "plan that can't be decoded"),
     ],
 )

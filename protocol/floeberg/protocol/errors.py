@@ -202,6 +202,27 @@ class ExpiredTicket(BadRequest):
         )
 
 
+class StaleTicket(BadRequest):
+    """A ticket that names manifests which are not what they were when it was sealed."""
+
+    code = "STALE_TICKET"
+
+    def __init__(self, location: str, what: str) -> None:
+        super().__init__(
+            f"manifest {location}, which the ticket names, {what}: the snapshot may have been"
+            " expired; call GetFlightInfo again for a fresh ticket"
+        )
+
+
+class PlanTooLarge(BadRequest):
+    """More tasks, or bytes of tickets, than an answer or a ticket may have."""
+
+    code = "PLAN_TOO_LARGE"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; narrow the filter, or ask for a larger split_size")
+
+
 # --- who may ask ---------------------------------------------------------------------------------
 
 

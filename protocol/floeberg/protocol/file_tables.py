@@ -230,6 +230,12 @@ def _lists(
     ]
 
 
+def without_metrics(segment: Segment) -> Segment:
+    """Return a segment without statistics, which are most of it."""
+    (file_table,) = gather([(segment, np.arange(len(segment)))], segment.content).tables
+    return segment_of(file_table, segment.content, segment.location)
+
+
 # --- back -----------------------------------------------------------------------------------------
 
 

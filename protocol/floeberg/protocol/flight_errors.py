@@ -79,6 +79,8 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.BadConfig: Status.INVALID_ARGUMENT,
     errors.BadTicket: Status.INVALID_ARGUMENT,
     errors.ExpiredTicket: Status.INVALID_ARGUMENT,
+    errors.StaleTicket: Status.INVALID_ARGUMENT,
+    errors.PlanTooLarge: Status.INVALID_ARGUMENT,
     # present other credentials
     errors.Denied: Status.PERMISSION_DENIED,
     errors.Unauthenticated: Status.UNAUTHENTICATED,

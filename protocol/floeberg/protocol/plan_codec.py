@@ -1,9 +1,10 @@
 """A read plan as bytes: a small part for secrets, and a compressed part for the rest.
 
-    kind, 1 byte: 1
+    kind, 1 byte: 1 for tasks that are listed, 2 for tasks that manifests name
     length of the secrets, 4 bytes | secrets, JSON: {"properties": {…}, "keys": [base64, …]}
     length of the document, 4 bytes | document, compressed with zstd:
-        length of the description, 4 bytes | description, JSON | tables, see `task_codec`
+        length of the description, 4 bytes | description, JSON | tables, see `task_codec` and
+        `named_task_codec`
 
 Numbers are big-endian, but for those in tables. Storage properties and the key metadata of files
 are apart and are not compressed. A caller chooses what is in the filter and sees how long the
@@ -16,24 +17,26 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import cast
+from typing import Protocol, cast
 
 import pyarrow as pa
 
 from floeberg.protocol.bodies import dump_json
-from floeberg.protocol.column_codec import MalformedColumns
-from floeberg.protocol.errors import FloebergError, Unsupported
+from floeberg.protocol.column_codec import MAX_ROWS, MalformedColumns
+from floeberg.protocol.errors import FloebergError, PlanTooLarge
 from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.named_task_codec import can_be_named, decode_named, encode_named
 from floeberg.protocol.planned_objects import as_planned
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import StorageConfig
 from floeberg.protocol.task_codec import decode_tasks, encode_tasks
+from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import Json, StructType, parse_type
 
-KIND_TASKS = 1
-"""A plan that lists its tasks. Other kinds may describe them in another way."""
+KIND_TASKS, KIND_MANIFESTS = 1, 2
 
 MAX_DOCUMENT_BYTES = 256 << 20
 
@@ -52,12 +55,18 @@ class MalformedPlan(ValueError):
     """Bytes that `encode_plan` of this version did not write."""
 
 
-def encode_plan(plan: ReadPlan) -> bytes:
+def encode_plan(plan: ReadPlan, *, by_manifests: bool = False) -> bytes:
     """Return `plan` as bytes, the same for the same tasks; its files' metrics are left out.
 
-    Raises `Unsupported` for a plan above `MAX_DOCUMENT_BYTES`, which no worker would take.
+    The tasks are listed, or named `by_manifests` where they can be (see `can_be_named`): that takes
+    a few bytes a file at most, and whoever decodes it has to read the manifests again. Raises
+    `PlanTooLarge` for a plan above `MAX_DOCUMENT_BYTES`, which no worker would take.
     """
-    tasks = encode_tasks(as_planned(plan.tasks))
+    planned = as_planned(plan.tasks)
+    is_named = by_manifests and can_be_named(planned)
+    if len(planned) > MAX_ROWS:
+        raise PlanTooLarge(f"{len(planned)} tasks are too many for one ticket")
+    tasks = encode_named(planned) if is_named else encode_tasks(planned)
     options = {k: v for k, v in asdict(plan.options).items() if v != _OPTIONS[k]}
     description = dump_json(
         {
@@ -71,8 +80,8 @@ def encode_plan(plan: ReadPlan) -> bytes:
     )
     document = b"".join((_LENGTH.pack(len(description)), description, tasks.tables))
     if len(document) > MAX_DOCUMENT_BYTES:
-        raise Unsupported(
-            f"{len(plan.tasks)} tasks are too many for one ticket: they take {len(document)} bytes,"
+        raise PlanTooLarge(
+            f"{len(planned)} tasks are too many for one ticket: they take {len(document)} bytes,"
             f" and {MAX_DOCUMENT_BYTES} are read"
         )
     secrets = dump_json(
@@ -83,7 +92,7 @@ def encode_plan(plan: ReadPlan) -> bytes:
     )
     return b"".join(
         (
-            bytes([KIND_TASKS]),
+            bytes([KIND_MANIFESTS if is_named else KIND_TASKS]),
             _LENGTH.pack(len(secrets)),
             secrets,
             _LENGTH.pack(len(document)),
@@ -95,14 +104,16 @@ def encode_plan(plan: ReadPlan) -> bytes:
 def decode_plan(raw: bytes) -> ReadPlan:
     """Return the plan that `encode_plan` was given. Raises `MalformedPlan`.
 
-    Its tasks are checked here, and made when they are looked at.
+    Its tasks are checked here, and made when they are looked at; those that manifests name are
+    `NamedTasks`, to be resolved first.
     """
-    if raw[:1] != bytes([KIND_TASKS]):
-        raise MalformedPlan(f"plan of kind {raw[0] if raw else None}; this version reads 1")
+    decode = _DECODERS.get(raw[0] if raw else 0)
+    if decode is None:
+        raise MalformedPlan(f"plan of kind {raw[0] if raw else None}; this version reads 1 and 2")
     try:
         secrets, rest = _section(memoryview(raw)[1:])
         description, tables = _section(memoryview(_decompress(rest)))
-        return _plan(json.loads(bytes(description)), tables, json.loads(bytes(secrets)))
+        return _plan(decode, json.loads(bytes(description)), tables, json.loads(bytes(secrets)))
     except MalformedPlan:
         raise
     except MalformedColumns as exc:
@@ -114,7 +125,16 @@ def decode_plan(raw: bytes) -> ReadPlan:
         raise MalformedPlan(f"plan that can't be decoded: {type(exc).__name__}") from None
 
 
-def _plan(described: Json, tables: memoryview, secrets: Json) -> ReadPlan:
+class _DecodeTasks(Protocol):
+    def __call__(
+        self, described: Json, tables: memoryview, keys: Sequence[bytes], schema: Schema, /
+    ) -> Sequence[FileScanTask]: ...
+
+
+_DECODERS: Mapping[int, _DecodeTasks] = {KIND_TASKS: decode_tasks, KIND_MANIFESTS: decode_named}
+
+
+def _plan(decode: _DecodeTasks, described: Json, tables: memoryview, secrets: Json) -> ReadPlan:
     metadata = TableMetadata.parse(json.dumps(described["metadata"]), "the ticket's table")
     schema = metadata.schema_by_id(described["schema_id"])
     options = described["options"]
@@ -125,7 +145,7 @@ def _plan(described: Json, tables: memoryview, secrets: Json) -> ReadPlan:
         metadata=metadata,
         schema_id=schema.schema_id,
         projection=_projection(described["projection"]),
-        tasks=decode_tasks(described, tables, keys, schema),
+        tasks=decode(described, tables, keys, schema),
         storage=StorageConfig(dict(secrets["properties"]), dict(described["rebase"])),
         options=ReadOptions(**options),
     )

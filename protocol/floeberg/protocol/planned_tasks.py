@@ -112,6 +112,15 @@ class PlannedTasks(Sequence[FileScanTask]):
         """Return the location of a task's data file, without making the task."""
         return self._files.location_of(int(self._ranges.files[index]))
 
+    @property
+    def first_of_file(self) -> int:
+        """How many tasks of the first task's file come before it: of a slice that begins within."""
+        if not len(self) or not self._ranges.starts[0]:
+            return 0
+        part, place = self._files.rows_of(self._ranges.files[:1])[0]
+        starts = split_rows([(part.segment, part.rows[place])], self._split_size or 0).starts
+        return int(np.searchsorted(starts, self._ranges.starts[0]))
+
     def used_files(self) -> UsedFiles:
         """Return the files that the tasks are of."""
         files = self._ranges.files

@@ -73,14 +73,16 @@ def seal_ticket(
     *,
     principal: str | None,
     expires_at_ms: int,
+    by_manifests: bool = False,
     random: Callable[[int], bytes] = os.urandom,
 ) -> bytes:
     """Return a ticket for `plan` from its start, sealed with the active key.
 
-    Raises `Unsupported` for a plan that is too large for one ticket.
+    `by_manifests` is `encode_plan`'s. Raises `PlanTooLarge` for a plan that is too large for one
+    ticket.
     """
     head = dump_json({"principal": principal, "expires_at_ms": expires_at_ms})
-    content = _LENGTH.pack(len(head)) + head + encode_plan(plan)
+    content = _LENGTH.pack(len(head)) + head + encode_plan(plan, by_manifests=by_manifests)
     header = MAGIC + message_header(keyring.active, VERSION)
     sealed = keyring.active.seal(TICKET, content, header, random(NONCE_BYTES))
     return header + encode_place(START) + sealed

@@ -28,6 +28,7 @@ from floeberg.worker.files.windows import Ahead
 from floeberg.worker.membership import FlightCoordinator, Membership
 from floeberg.worker.metrics import WorkerMetrics
 from floeberg.worker.reading import to_batches_for_tasks
+from floeberg.worker.reading.named import MANIFEST_CACHE_BYTES
 from floeberg.worker.service import WorkerServer
 from floeberg.worker.streams import ReadTasks, Redeemer
 
@@ -61,7 +62,13 @@ class WorkerService:
             self._keyring,
             self._budget,
             metrics,
-            read or partial(to_batches_for_tasks, deletes=LoadingCache(), ahead=ahead),
+            read
+            or partial(
+                to_batches_for_tasks,
+                deletes=LoadingCache(),
+                manifests=LoadingCache(MANIFEST_CACHE_BYTES),
+                ahead=ahead,
+            ),
             storages,
         )
         self._http = HttpService(

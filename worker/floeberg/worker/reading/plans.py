@@ -17,6 +17,7 @@ from floeberg.protocol.storage import Storage
 from floeberg.worker.cache import LoadingCache
 from floeberg.worker.deletes.loading import DeleteLoader
 from floeberg.worker.files.windows import Ahead
+from floeberg.worker.reading.named import resolved
 from floeberg.worker.reading.output import KeptRows
 from floeberg.worker.reading.primed import PrimedStorage
 from floeberg.worker.reading.slicing import join_small, slice_batch
@@ -98,15 +99,19 @@ def to_batches_for_tasks(
     *,
     resume: ResumePlace = START,
     deletes: LoadingCache | None = None,
+    manifests: LoadingCache | None = None,
     ahead: Ahead | None = None,
 ) -> Iterator[PlacedBatch]:
     """Yield the rows of the plan's tasks in order, from `resume` on.
+
+    Tasks that manifests name are resolved first, by those or by what `manifests` keeps of them.
 
     Every batch has the Arrow schema of `plan.projection`; without a row there is no batch. The
     plan's limit counts the rows of this call: whoever resumes knows how many came before, and cuts
     the rest. The other arguments are `PlanReader`'s.
     """
     limit = plan.options.limit
+    plan = resolved(plan, storage, manifests)
     with (
         closing(PlanReader(plan, storage, deletes=deletes, ahead=ahead)) as reader,
         closing(reader.batches(resume)) as batches,
