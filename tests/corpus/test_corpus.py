@@ -13,11 +13,14 @@ from floeberg.process.storage import open_storage
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.plans import ReadPlan
+from floeberg.protocol.scans import ResolvedScan
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.storage import StorageConfig
+from floeberg.protocol.storage import Storage, StorageConfig
 from floeberg.protocol.tickets import open_ticket, seal_ticket
+from floeberg.server.planning import Plan, plan_files
 from floeberg.worker.reading import to_batches_for_tasks
 from tests.corpus.cases import Case
+from tests.support.plain_planner import PlainPlan, comparable, plan_plainly
 from tests.support.rows import assert_same_rows
 
 KEYS = Keyring.generate()
@@ -120,3 +123,16 @@ def test_count(case: Case) -> None:
         assert case.expected_error is not None or case.allow_error
         return
     assert case.expected_rows is None or count == case.expected().num_rows
+
+
+def test_plan(case: Case) -> None:
+    """The plan is the plain planner's, file by file: ranges, deletes, residuals and order."""
+
+    def planned(plan: Callable[[ResolvedScan, Storage], Plan | PlainPlan]) -> object:
+        try:
+            scan = scan_of(case)
+            return comparable(plan(scan.resolved(), scan.storage))
+        except FloebergError as exc:
+            return type(exc)
+
+    assert planned(plan_files) == planned(plan_plainly)

@@ -120,13 +120,13 @@ def rows(draw: st.DrawFn) -> Row:
     """Draw a row of `SCHEMA`: nulls often, but in the required column."""
     row: Row = {}
     for field in SCHEMA.fields[:8]:
-        near = _near(field)
-        row[field.field_id] = draw(near if field.required else near | st.none())
-    row[10] = draw(_near(NestedField(10, "x", IntType())) | st.none())
+        values = near(field)
+        row[field.field_id] = draw(values if field.required else values | st.none())
+    row[10] = draw(near(NestedField(10, "x", IntType())) | st.none())
     return row
 
 
-def _near(field: NestedField) -> st.SearchStrategy[Any]:
+def near(field: NestedField) -> st.SearchStrategy[Any]:
     """Values of any size, and those that the literals hit."""
     match field.type:
         case IntType() | LongType():

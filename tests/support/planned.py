@@ -45,7 +45,7 @@ def planned_files(
 
 
 def references(lists: Sequence[Sequence[int]]) -> References:
-    return References(
+    return References.of_flat(
         _ints(accumulate(map(len, lists), initial=0)), _ints(n for x in lists for n in x)
     )
 

@@ -42,14 +42,14 @@ def plan_of(
     metadata = TableMetadata.parse(path.read_bytes(), str(path))
     expression = TRUE if filter is None else expression_from_json(filter)
     scan = resolve(metadata, ScanRequest(filter=expression, **request))
-    tasks = plan_files(scan, open_storage()).tasks
+    tasks: Sequence[FileScanTask] = plan_files(scan, open_storage()).tasks
     if change is not None:
         tasks = tuple(new for task in tasks for new in change(task))
     return ReadPlan(
         metadata.for_reading(scan.snapshot),
         scan.schema.schema_id,
         scan.projection,
-        tasks,
+        tuple(tasks),
         StorageConfig(),
         options or ReadOptions(),
     )

@@ -93,15 +93,24 @@ class Gathered(NamedTuple):
     numbers: Int64s
 
 
-def gather(parts: Sequence[tuple[Segment, Int64s]], content: ManifestContent) -> Gathered:
-    """Return what `parts`, segments and rows of each, have of files."""
-    by_layout: dict[Layout, list[int]] = {}
+def gather(
+    parts: Sequence[tuple[Segment, Int64s]], content: ManifestContent, *, keep_order: bool = False
+) -> Gathered:
+    """Return what `parts`, segments and rows of each, have of files.
+
+    A table a layout; or, to `keep_order` through all tables, one each time that the layout changes.
+    """
+    by_layout: dict[tuple[Layout, int], list[int]] = {}
+    last, run = None, 0
     for i, (segment, _) in enumerate(parts):
-        by_layout.setdefault(Layout.of(segment), []).append(i)
+        layout = Layout.of(segment)
+        run += keep_order and layout != last
+        last = layout
+        by_layout.setdefault((layout, run), []).append(i)
     firsts = np.zeros(len(parts), dtype=np.int64)
     tables = []
     total = 0
-    for layout, members in by_layout.items():
+    for (layout, _), members in by_layout.items():
         for i in members:
             firsts[i] = total
             total += len(parts[i][1])

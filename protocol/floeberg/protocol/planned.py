@@ -13,7 +13,7 @@ import numpy as np
 from floeberg.protocol.expressions.model import BoundExpression
 from floeberg.protocol.files import DeleteFile, ManifestFile
 from floeberg.protocol.manifests import Segment
-from floeberg.protocol.manifests.columns import Int64s
+from floeberg.protocol.manifests.columns import Int64s, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +57,21 @@ class References:
         """Return the lists of several, one after the other."""
         if len(parts) == 1:
             return parts[0]
-        counts = [np.diff(part.starts) for part in parts]
-        starts = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *counts]))
+        shape = sum(map(len, parts)), max((part.starts.shape[1] for part in parts), default=0)
+        starts, stops = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        row = place = 0
+        for part in parts:
+            rows, ranges = slice(row, row + len(part)), slice(part.starts.shape[1])
+            starts[rows, ranges] = part.starts + place
+            stops[rows, ranges] = part.stops + place
+            row += len(part)
+            place += len(part.numbers)
         none = np.zeros(0, dtype=np.int64)
-        return cls(starts, np.concatenate([none, *(part.numbers for part in parts)]))
+        return cls(starts, stops, np.concatenate([none, *(part.numbers for part in parts)]))
 
     def of(self, rows: Int64s) -> References:
         """Return the lists of `rows`, in their order."""
-        if not len(self.numbers):  # mostly
-            return References.none(len(rows))
-        counts = np.diff(self.starts)[rows]
-        starts = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), counts]))
-        places = np.repeat(self.starts[rows] - starts[:-1], counts) + np.arange(starts[-1])
-        return References(starts, self.numbers[places])
+        return References(self.starts[rows], self.stops[rows], self.numbers)
 
     def between(self, first: int, stop: int) -> References:
         """Return the lists of the rows from `first` up to `stop`, without copying any."""
@@ -78,6 +80,13 @@ class References:
     def counts(self) -> Int64s:
         """Return how long each row's list is, shape (n,)."""
         found: Int64s = (self.stops - self.starts).sum(axis=1)
+        return found
+
+    def counts_of(self, wanted: Mask) -> Int64s:
+        """Return how many of each row's numbers are among those that `wanted` says, shape (n,)."""
+        upto = np.zeros(len(self.numbers) + 1, dtype=np.int64)
+        np.cumsum(wanted[self.numbers], out=upto[1:])
+        found: Int64s = (upto[self.stops] - upto[self.starts]).sum(axis=1)
         return found
 
     def flat(self) -> tuple[Int64s, Int64s]:
@@ -140,6 +149,11 @@ class DeleteFiles:
             for k in np.flatnonzero(np.diff(cuts)).tolist()
         ]
 
+    def numbers(self, field_id: int) -> Int64s:
+        """Return one of the columns of numbers that every entry has, see `Segment.numbers`."""
+        found = [_numbers(segment, rows, field_id) for segment, rows in self.parts]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+
     def files(self, numbers: Sequence[int] | Int64s) -> list[DeleteFile]:
         """Return delete files by their numbers; the same number gives the same object."""
         wanted = np.asarray(numbers, dtype=np.int64)
@@ -174,3 +188,12 @@ class PlannedFiles:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def numbers(self, field_id: int) -> Int64s:
+        """Return one of the columns of numbers that every entry has, see `Segment.numbers`."""
+        return _numbers(self.segment, self.rows, field_id)
+
+
+def _numbers(segment: Segment, rows: Int64s, field_id: int) -> Int64s:
+    column = segment.numbers(field_id)
+    return np.zeros(0, dtype=np.int64) if column is None else column.values[rows].astype(np.int64)

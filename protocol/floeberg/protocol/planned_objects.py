@@ -95,7 +95,7 @@ def _places(members: Sequence[Sequence[int]]) -> dict[int, int]:
 
 def _references(lists: Sequence[Sequence[int]]) -> References:
     starts = _ints(list(accumulate(map(len, lists), initial=0)))
-    return References(starts, _ints([n for numbers in lists for n in numbers]))
+    return References.of_flat(starts, _ints([n for numbers in lists for n in numbers]))
 
 
 def _ints(values: Sequence[int]) -> Int64s:

@@ -16,7 +16,7 @@ import numpy as np
 from floeberg.protocol.expressions.model import BoundExpression
 from floeberg.protocol.files import DataFile, DeleteFile
 from floeberg.protocol.manifests import segment as s
-from floeberg.protocol.manifests.columns import Int64s
+from floeberg.protocol.manifests.columns import Int64s, Mask
 from floeberg.protocol.planned import DeleteFiles, PlannedFiles
 from floeberg.protocol.splitting import Ranges, split_rows
 from floeberg.protocol.tasks import FileScanTask
@@ -131,6 +131,10 @@ class PlannedTasks(Sequence[FileScanTask]):
             )
         numbers, task_files = np.unique(files, return_inverse=True)
         return UsedFiles(self._files.rows_of(numbers), task_files)
+
+    def where(self, chosen: Mask) -> PlannedTasks:
+        """Return those of the tasks that `chosen` says, in their order."""
+        return self._made(self._files, Ranges(*(c[chosen] for c in self._ranges)), None)
 
     # --- objects ----------------------------------------------------------------------------------
 

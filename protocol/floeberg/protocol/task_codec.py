@@ -92,16 +92,16 @@ def gather_deletes(
     deletes: DeleteFiles, applied: References
 ) -> tuple[tuple[FileTable, ...], References]:
     """Return the tables of the deletes that are referred to, and the references by row of these."""
-    used, which = np.unique(applied.numbers, return_inverse=True)
-    found = gather(deletes.rows_of(used), ManifestContent.DELETES)
-    return found.tables, References(applied.starts, found.numbers[which])
+    starts, numbers = applied.flat()
+    used, which = np.unique(numbers, return_inverse=True)
+    found = gather(deletes.rows_of(used), ManifestContent.DELETES, keep_order=True)
+    return found.tables, References.of_flat(starts, which)
 
 
 def kept_table(residual_of: Int64s, applied: References) -> Table:
-    counts = np.diff(applied.starts)
     columns = [(RESIDUAL, NumberColumn(residual_of))]
     if len(applied.numbers):
-        columns.append((DELETES, NumberColumn(counts)))
+        columns.append((DELETES, NumberColumn(applied.counts())))
         columns.append(((s.ITEMS, DELETES[1]), NumberColumn(applied.numbers)))
     return table_of(len(residual_of), columns)
 
@@ -196,7 +196,7 @@ def read_kept(table: Table, files: int, residuals: int, deletes: int) -> tuple[I
     check_numbers(residual_of, residuals)
     check_numbers(numbers, deletes)
     starts = np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), counts]))
-    return residual_of, References(starts, numbers)
+    return residual_of, References.of_flat(starts, numbers)
 
 
 def only(table: Table, *keys: ColumnKey) -> None:

@@ -148,8 +148,10 @@ def test_steps_come_in_their_order_and_took_some_time(orders):
         "read the manifest list",
         "prune manifests",
         "read manifests",
+        "prune delete files",
         "index deletes",
-        "prune files, attach deletes, split",
+        "prune files, attach deletes",
+        "split",
         "count",
     ]
     assert all(step.seconds >= 0 for step in found.steps)

@@ -16,6 +16,7 @@ from floeberg.protocol.actions import (
     DESCRIPTIONS,
     EXPLAIN,
     FILES,
+    PAGE_LENGTH,
     PLAN,
     SNAPSHOTS,
     STATUS,
@@ -128,8 +129,8 @@ class Actions:
         plan = planned.plan
         snapshot = plan.scan.snapshot
         counters = plan.counters.summary()
-        for tasks in pages(plan.tasks):
-            raw = rest_json(replace(plan, tasks=tasks))
+        for first in range(0, max(len(plan.tasks), 1), PAGE_LENGTH):
+            raw = rest_json(replace(plan, tasks=plan.tasks[first : first + PAGE_LENGTH]))
             page = PlanPage(
                 snapshot_id=snapshot.snapshot_id if snapshot else None,
                 tasks=tuple(raw["file-scan-tasks"]),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import assert_never
@@ -317,7 +317,7 @@ class Scans:
                 for p in placements
             )
 
-    def _read_plan(self, planned: PlannedScan, tasks: tuple[FileScanTask, ...]) -> ReadPlan:
+    def _read_plan(self, planned: PlannedScan, tasks: Sequence[FileScanTask]) -> ReadPlan:
         scan = planned.plan.scan
         return ReadPlan(
             metadata=scan.metadata.for_reading(scan.snapshot),

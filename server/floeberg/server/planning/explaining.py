@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+import numpy as np
 
 from floeberg.protocol.actions import (
     RESIDUALS_SHOWN,
@@ -17,10 +19,11 @@ from floeberg.protocol.actions import (
 )
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.expressions.json_form import bound_to_named_json
-from floeberg.protocol.expressions.model import BoundExpression
-from floeberg.protocol.files import Content, DeleteFile
+from floeberg.protocol.files import Content, FileFormat
+from floeberg.protocol.manifests import segment as s
+from floeberg.protocol.manifests.columns import Int64s, Mask
+from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.schema import Schema
-from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import Json
 from floeberg.server.planning.plan import ManifestCounters, Plan, PlanCounters
 from floeberg.server.planning.steps import Step
@@ -40,20 +43,20 @@ def explain(
     around the planning.
     """
     scan, trace = plan.scan, plan.trace
-    firsts = [task for task in plan.tasks if task.start == 0]  # one of each data file
-    residuals = _residuals(firsts, scan.schema)
+    tasks = plan.tasks
+    residuals = _residuals(tasks, scan.schema)
     return Explanation(
         table=table,
         snapshot_id=scan.snapshot.snapshot_id if scan.snapshot else None,
         filter=bound_to_named_json(scan.filter, scan.schema),
         levels=_levels(plan.counters),
-        deletes=_deletes(firsts),
+        deletes=_deletes(tasks),
         residuals=tuple(residuals[:RESIDUALS_SHOWN]),
         distinct_residuals=len(residuals),
-        files=len(firsts),
-        tasks=len(plan.tasks),
+        files=sum(map(len, tasks.files)),
+        tasks=len(tasks),
         bytes=plan.total_bytes,
-        rows_at_most=sum(max(task.data_file.record_count, 0) for task in firsts),
+        rows_at_most=_rows_at_most(tasks),
         rows=plan.total_records,
         endpoints=None if endpoints is None else tuple(endpoints),
         manifest_list_cached=trace.manifest_list_cached,
@@ -104,58 +107,60 @@ def _manifest_pruning(counters: ManifestCounters) -> dict[str, int]:
     }
 
 
-class _Kind:
-    """Adds up the deletes of one kind."""
-
-    def __init__(self) -> None:
-        self._files: dict[tuple[str, int | None], DeleteFile] = {}
-        self._data_files: set[str] = set()
-        self._references = 0
-
-    def add(self, delete: DeleteFile, data_file: str) -> None:
-        self._files[delete.location, delete.content_offset] = delete
-        self._data_files.add(data_file)
-        self._references += 1
-
-    def told(self, name: DeleteKind) -> AttachedDeletes:
-        return AttachedDeletes(
-            kind=name,
-            files=len(self._files),
-            data_files=len(self._data_files),
-            references=self._references,
-            records=sum(d.record_count for d in self._files.values()),
-        )
+def _deletes(tasks: PlannedTasks) -> tuple[AttachedDeletes, ...]:
+    """Return the kinds of deletes that the files of `tasks` have."""
+    if not len(tasks.deletes):
+        return ()
+    contents, formats, records = (
+        tasks.deletes.numbers(i) for i in (s.CONTENT, s.FORMAT, s.RECORD_COUNT)
+    )
+    is_vector = formats == s.FORMATS.index(FileFormat.PUFFIN)
+    is_equality = ~is_vector & (contents == Content.EQUALITY_DELETES)
+    kinds: dict[DeleteKind, Mask] = {
+        "deletion vectors": is_vector,
+        "equality deletes": is_equality,
+        "position deletes": ~is_vector & ~is_equality,
+    }
+    attached = (_attached(name, kind, records, tasks) for name, kind in sorted(kinds.items()))
+    return tuple(told for told in attached if told is not None)
 
 
-def _deletes(tasks: Iterable[FileScanTask]) -> tuple[AttachedDeletes, ...]:
-    """Return the kinds of deletes that `tasks` have, one task a data file."""
-    kinds: dict[DeleteKind, _Kind] = {}
-    for task in tasks:
-        for delete in task.delete_files:
-            kinds.setdefault(_kind(delete), _Kind()).add(delete, task.data_file.location)
-    return tuple(kinds[name].told(name) for name in sorted(kinds))
+def _attached(
+    name: DeleteKind, kind: Mask, records: Int64s, tasks: PlannedTasks
+) -> AttachedDeletes | None:
+    """Return what `tasks` have of the deletes that `kind` says, None when they have none."""
+    is_used = np.zeros(len(kind), dtype=np.bool_)
+    data_files = references = 0
+    for files in tasks.files:
+        counts = files.deletes.counts_of(kind)
+        data_files += int(np.count_nonzero(counts))
+        references += int(counts.sum())
+        is_used[files.deletes.used()] = True
+    is_used &= kind
+    if not references:
+        return None
+    return AttachedDeletes(
+        kind=name,
+        files=int(np.count_nonzero(is_used)),
+        data_files=data_files,
+        references=references,
+        records=int(records[is_used].sum()),
+    )
 
 
-def _kind(delete: DeleteFile) -> DeleteKind:
-    if delete.is_deletion_vector:
-        return "deletion vectors"
-    if delete.content is Content.EQUALITY_DELETES:
-        return "equality deletes"
-    return "position deletes"
-
-
-def _residuals(tasks: Iterable[FileScanTask], schema: Schema) -> list[ResidualEntry]:
-    """Return the distinct residuals of `tasks`, one task a data file, the most common first."""
-    # one object stands for a whole partition: what costs is done once for each of them
-    by_object: dict[int, tuple[BoundExpression, int]] = {}
-    for task in tasks:
-        _, files = by_object.get(id(task.residual), (task.residual, 0))
-        by_object[id(task.residual)] = task.residual, files + 1
+def _residuals(tasks: PlannedTasks, schema: Schema) -> list[ResidualEntry]:
+    """Return the distinct residuals of the files of `tasks`, the most common first."""
     written: dict[bytes, Json] = {}
     counted: Counter[bytes] = Counter()
-    for residual, files in by_object.values():
-        form = bound_to_named_json(residual, schema)
-        text = dump_json(form)
-        written[text] = form
-        counted[text] += files
+    for files in tasks.files:
+        of_each = np.bincount(files.residual_of, minlength=len(files.residuals)).tolist()
+        for residual, n in zip(files.residuals, of_each, strict=True):
+            form = bound_to_named_json(residual, schema)
+            text = dump_json(form)
+            written[text] = form
+            counted[text] += n
     return [ResidualEntry(residual=written[t], files=n) for t, n in counted.most_common()]
+
+
+def _rows_at_most(tasks: PlannedTasks) -> int:
+    return sum(int(np.maximum(f.numbers(s.RECORD_COUNT), 0).sum()) for f in tasks.files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.scans import ResolvedScan
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.server.planning.steps import Step
@@ -93,13 +94,15 @@ class PlanTrace:
 class Plan:
     """The tasks that give the rows of `scan`, in the order of the snapshot's manifests.
 
+    The tasks are columns, and objects as somebody looks at them.
+
     Two plans of the same scan are equal, whatever was cached and however fetches interleaved: their
     `trace` is not compared. `total_records` is the exact number of rows of the answer where
     metadata decides it, else None.
     """
 
     scan: ResolvedScan
-    tasks: tuple[FileScanTask, ...] = ()
+    tasks: PlannedTasks = field(default_factory=PlannedTasks)
     total_records: int | None = 0
     counters: PlanCounters = PlanCounters()
     trace: PlanTrace = field(default=PlanTrace(), compare=False)
@@ -107,7 +110,7 @@ class Plan:
     @property
     def total_bytes(self) -> int:
         """Bytes of data files that the tasks cover; deletes are not counted."""
-        return sum(task.size_bytes for task in self.tasks)
+        return self.tasks.total_bytes
 
 
 @dataclass(frozen=True, slots=True)

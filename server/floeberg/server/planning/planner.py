@@ -1,25 +1,28 @@
 """Plan a scan: from a snapshot to the tasks that give its rows.
 
 Manifest list, then manifests, then entries, pruned at each level; deletes attached to what is left;
-large files divided. This is the plain planner: Python objects an entry, in one thread but for the
-fetching. Its whole interface is `plan_files`. Spec: "Scan Planning".
+large files divided. Entries are columns of segments from end to end: objects are made of the tasks
+that somebody looks at. Spec: "Scan Planning".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
+import numpy as np
+
 from floeberg.protocol.expressions.model import FALSE
-from floeberg.protocol.files import DataFile, DeleteFile, ManifestContent, ManifestFile
-from floeberg.protocol.manifests import ManifestEntry
+from floeberg.protocol.files import ManifestContent, ManifestFile
+from floeberg.protocol.manifests import Segment
+from floeberg.protocol.manifests.columns import Int64s
+from floeberg.protocol.planned import DeleteFiles, PlannedFiles
+from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.scans import ResolvedScan
-from floeberg.protocol.splitting import split, split_size_of
+from floeberg.protocol.splitting import split_size_of
 from floeberg.protocol.storage import Storage
-from floeberg.protocol.tasks import FileScanTask
 from floeberg.server.planning.counting import count_tasks
-from floeberg.server.planning.delete_index import DeleteIndex
 from floeberg.server.planning.manifest_cache import ManifestCache
 from floeberg.server.planning.manifest_pruning import prune_manifests
 from floeberg.server.planning.manifest_source import ManifestSource
@@ -27,6 +30,7 @@ from floeberg.server.planning.plan import CountResult, Plan, PlanCounters
 from floeberg.server.planning.pruning import SpecFilters
 from floeberg.server.planning.run import PlanRun
 from floeberg.server.planning.steps import Stopwatch
+from floeberg.server.planning.vectorised.deletes import SegmentDeletes
 
 
 def plan_files(
@@ -70,14 +74,10 @@ class _Planner:
         self._scan = scan
         self._source = source
         self._filters = SpecFilters(scan.filter, scan.metadata, scan.schema)
-        self._split_size = split_size_of(scan.request.split_size, scan.metadata.properties)
-        self._deletes = DeleteIndex()
         self._watch = Stopwatch(enter=run.enter)
-        self._files = 0
-        self._by_partition = 0
-        self._by_metrics = 0
-        self._deletes_listed = 0
-        self._deletes_by_partition = 0
+        self._delete_parts: list[tuple[Segment, Int64s]] = []
+        self._files: list[PlannedFiles] = []
+        self._counters = PlanCounters()
 
     def plan(self) -> Plan:
         assert self._scan.snapshot is not None
@@ -86,65 +86,74 @@ class _Planner:
             manifests = self._source.manifests(self._scan.snapshot)
         with step("prune manifests"):
             to_read = prune_manifests(manifests, self._filters)
-        tasks: list[FileScanTask] = []
-        with closing(self._source.entries([*to_read.deletes, *to_read.data])) as read:
+        self._counters = replace(
+            self._counters,
+            data_manifests=to_read.data_counters,
+            delete_manifests=to_read.delete_counters,
+        )
+        deletes = DeleteFiles()
+        index: SegmentDeletes | None = None
+        with closing(self._source.segments([*to_read.deletes, *to_read.data])) as read:
             while True:
                 with step("read manifests"):
                     found = next(read, None)
                 if found is None:
                     break
-                manifest, entries = found
+                manifest, segment = found
                 if manifest.content is ManifestContent.DELETES:
+                    with step("prune delete files"):
+                        self._keep_deletes(manifest, segment)
+                    continue
+                if index is None:
                     with step("index deletes"):
-                        self._index(manifest, entries)
-                else:
-                    with step("prune files, attach deletes, split"):
-                        tasks.extend(self._tasks(manifest, entries))
+                        deletes = DeleteFiles(self._delete_parts)
+                        index = SegmentDeletes(deletes, self._scan.metadata.spec_by_id)
+                with step("prune files, attach deletes"):
+                    self._keep_files(manifest, segment, index)
+        with step("split"):
+            split_size = split_size_of(
+                self._scan.request.split_size, self._scan.metadata.properties
+            )
+            tasks = PlannedTasks(self._files, deletes, split_size)
         with step("count"):
             total_records = self._total_records(tasks)
-            counters = PlanCounters(
-                data_manifests=to_read.data_counters,
-                delete_manifests=to_read.delete_counters,
-                files=self._files,
-                files_skipped_by_partition=self._by_partition,
-                files_skipped_by_metrics=self._by_metrics,
-                delete_files_listed=self._deletes_listed,
-                delete_files_skipped_by_partition=self._deletes_by_partition,
-                delete_files=_distinct_deletes(tasks),
+            self._counters = replace(
+                self._counters, delete_files=_referred_to(self._files, deletes)
             )
         trace = replace(self._source.trace, steps=self._watch.steps)
-        return Plan(self._scan, tuple(tasks), total_records, counters, trace)
+        return Plan(self._scan, tasks, total_records, self._counters, trace)
 
-    def _index(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
-        filter_ = self._filters[manifest.spec_id]
-        files = [e.file for e in entries if isinstance(e.file, DeleteFile)]
-        needed = [f for f in files if filter_.residual(f, filter_.key(f)) != FALSE]
-        self._deletes_listed += len(files)
-        self._deletes_by_partition += len(files) - len(needed)
-        self._deletes.add(needed, filter_.spec)
+    def _keep_deletes(self, manifest: ManifestFile, segment: Segment) -> None:
+        rows = self._filters[manifest.spec_id].entries.kept_delete_files(segment)
+        self._delete_parts.append((segment, rows))
+        self._counters = replace(
+            self._counters,
+            delete_files_listed=self._counters.delete_files_listed + len(segment),
+            delete_files_skipped_by_partition=(
+                self._counters.delete_files_skipped_by_partition + len(segment) - len(rows)
+            ),
+        )
 
-    def _tasks(
-        self, manifest: ManifestFile, entries: Sequence[ManifestEntry]
-    ) -> Iterator[FileScanTask]:
-        filter_ = self._filters[manifest.spec_id]
-        for entry in entries:
-            file = entry.file
-            if not isinstance(file, DataFile):
-                continue
-            self._files += 1
-            key = filter_.key(file)
-            residual = filter_.residual(file, key)
-            if residual == FALSE:
-                self._by_partition += 1
-                continue
-            if not filter_.metrics_may_match(residual, file):
-                self._by_metrics += 1
-                continue
-            deletes = self._deletes.applying_to(file, key)
-            for start, length in split(file, self._split_size):
-                yield FileScanTask(file, deletes, residual, start, length)
+    def _keep_files(self, manifest: ManifestFile, segment: Segment, index: SegmentDeletes) -> None:
+        kept = self._filters[manifest.spec_id].entries.kept_data_files(segment)
+        counters = self._counters
+        self._counters = replace(
+            counters,
+            files=counters.files + len(segment),
+            files_skipped_by_partition=(
+                counters.files_skipped_by_partition + kept.ruled_out_by_partition
+            ),
+            files_skipped_by_metrics=counters.files_skipped_by_metrics + kept.ruled_out_by_metrics,
+        )
+        if len(kept.rows):
+            deletes = index.applying_to(segment, kept.rows)
+            self._files.append(
+                PlannedFiles(
+                    segment, kept.rows, kept.residuals, kept.residual_of, deletes, manifest
+                )
+            )
 
-    def _total_records(self, tasks: Sequence[FileScanTask]) -> int | None:
+    def _total_records(self, tasks: PlannedTasks) -> int | None:
         limit = self._scan.request.limit
         if limit == 0:
             return 0
@@ -154,5 +163,9 @@ class _Planner:
         return counted.rows if limit is None else min(counted.rows, limit)
 
 
-def _distinct_deletes(tasks: Sequence[FileScanTask]) -> int:
-    return len({(d.location, d.content_offset) for task in tasks for d in task.delete_files})
+def _referred_to(files: Sequence[PlannedFiles], deletes: DeleteFiles) -> int:
+    """Return how many of `deletes` apply to any of the files."""
+    is_used = np.zeros(len(deletes), dtype=np.bool_)
+    for part in files:
+        is_used[part.deletes.used()] = True
+    return int(np.count_nonzero(is_used))

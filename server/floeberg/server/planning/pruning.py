@@ -1,4 +1,4 @@
-"""Decide which manifests and files a filter can need, and what of the filter is left for them.
+"""A scan's filter as seen through each partition spec of a table.
 
 Everything here errs on the side of reading: it may keep a file with no matching row, and never
 drops one that has some. A filter is projected through the spec that a manifest was written with,
@@ -7,16 +7,16 @@ never through the table's current one. Spec: "Scan Planning".
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from floeberg.protocol.expressions.manifests import manifest_may_match
-from floeberg.protocol.expressions.metrics import file_may_match
-from floeberg.protocol.expressions.model import TRUE, BoundExpression
+from floeberg.protocol.expressions.model import BoundExpression
 from floeberg.protocol.expressions.projection import project_inclusive
-from floeberg.protocol.expressions.residuals import Residuals
-from floeberg.protocol.files import DataFile, DeleteFile, ManifestFile
+from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.schema import Schema
-from floeberg.server.planning.partition_keys import PartitionKey, partition_key
+from floeberg.server.planning.vectorised import SegmentFilter
 
 
 def has_live_files(manifest: ManifestFile) -> bool:
@@ -30,10 +30,9 @@ def has_live_files(manifest: ManifestFile) -> bool:
 
 
 class SpecFilter:
-    """A scan's filter as seen through one partition spec.
+    """A scan's filter as seen through one partition spec. Used by the one thread that plans.
 
-    What is left of the filter depends on the partition alone, so it is worked out once for each.
-    Used by the one thread that plans.
+    `may_be_imported` is explained by `decode_bounds`.
     """
 
     def __init__(
@@ -45,12 +44,11 @@ class SpecFilter:
         may_be_imported: bool = False,
     ) -> None:
         self.spec = spec
-        self._may_be_imported = may_be_imported
+        self._filter = filter_
         self._schema = schema
+        self._may_be_imported = may_be_imported
         self._projected = project_inclusive(filter_, spec, schema)
         self._partition_type = spec.partition_type(schema)
-        self._residuals = Residuals(filter_, spec, schema)
-        self._by_partition: dict[PartitionKey, BoundExpression] = {}
 
     def manifest_may_match(self, manifest: ManifestFile) -> bool:
         """Say whether the manifest's partition summaries leave room for a match."""
@@ -58,29 +56,12 @@ class SpecFilter:
             self._projected, self.spec, self._partition_type, manifest.partitions
         )
 
-    def residual(self, file: DataFile | DeleteFile, key: PartitionKey) -> BoundExpression:
-        """Return what the filter still asks of rows in the file's partition; FALSE rules it out.
-
-        For a delete file that answers whether any data file that it applies to can be needed: they
-        are in its partition, or it is global and its spec rules out nothing.
-        """
-        known = self._by_partition.get(key)
-        if known is None:
-            known = self._by_partition[key] = self._residuals.in_partition(file.partition)
-        return known
-
-    def metrics_may_match(self, residual: BoundExpression, file: DataFile) -> bool:
-        """Say whether the file's statistics leave room for a row of which `residual` is true."""
-        return residual == TRUE or file_may_match(
-            residual,
-            self._schema,
-            file.metrics,
-            file.record_count,
-            may_be_imported=self._may_be_imported,
+    @cached_property
+    def entries(self) -> SegmentFilter:
+        """What decides about the entries of manifests."""
+        return SegmentFilter(
+            self._filter, self.spec, self._schema, may_be_imported=self._may_be_imported
         )
-
-    def key(self, file: DataFile | DeleteFile) -> PartitionKey:
-        return partition_key(self.spec, file.partition)
 
 
 class SpecFilters:

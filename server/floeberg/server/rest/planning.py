@@ -15,6 +15,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from floeberg.protocol.errors import CorruptMetadata, UnknownSnapshot
 from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.json_form import (
@@ -23,6 +25,9 @@ from floeberg.protocol.expressions.json_form import (
     bound_to_json,
 )
 from floeberg.protocol.expressions.two_valued import keep_nulls_of_negations
+from floeberg.protocol.manifests.columns import Int64s
+from floeberg.protocol.manifests.segment import RECORD_COUNT
+from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.scans import ResolvedScan, ScanRequest, resolve
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.types import Json
@@ -152,10 +157,17 @@ class RestPlanner:
 
     def _keep(self, key: ScanKey, plan: Plan) -> Plan:
         """Return the plan whose tasks clients are told."""
-        told = tuple(t for t in plan.tasks if t.data_file.record_count != 0)
-        plan = plan if len(told) == len(plan.tasks) else replace(plan, tasks=told)
+        has_rows = _record_counts(plan.tasks) != 0
+        if not has_rows.all():
+            plan = replace(plan, tasks=plan.tasks.where(has_rows))
         self._kept.keep(key, plan)
         return plan
+
+
+def _record_counts(tasks: PlannedTasks) -> Int64s:
+    """Return what each task's file says of its rows, shape (tasks,)."""
+    counts = [files.numbers(RECORD_COUNT) for files in tasks.files]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *counts])[tasks.ranges.files]
 
 
 def _name(catalog: str, identifier: tuple[str, ...]) -> str:

@@ -37,12 +37,12 @@ from floeberg.protocol.types import (
     StringType,
     Value,
 )
-from floeberg.server.planning.pruning import SpecFilter
 from floeberg.server.planning.vectorised import Kept, SegmentFilter
 from floeberg.server.planning.vectorised.partitions import SegmentPartitions
 from tests.server.planning.vectorised.test_metrics import files, raw_bounds, typed_predicates
 from tests.support import filter_strategies as filters
 from tests.support.iceberg_values import primitive_types, values_of
+from tests.support.plain_planner import FileFilter
 
 
 def segment_of(found: list[DataFile]) -> Segment:
@@ -54,10 +54,10 @@ def kept_one_by_one(
     bound: BoundExpression, spec: PartitionSpec, schema: Schema, found: list[DataFile]
 ) -> tuple[list[tuple[int, BoundExpression]], int, int]:
     """Return the kept files with their residuals, and how many each kind of pruning ruled out."""
-    filter_ = SpecFilter(bound, spec, schema)
+    filter_ = FileFilter(bound, spec, schema)
     kept, by_partition, by_metrics = [], 0, 0
     for i, file in enumerate(found):
-        residual = filter_.residual(file, filter_.key(file))
+        residual = filter_.residual(file)
         if residual == FALSE:
             by_partition += 1
         elif not filter_.metrics_may_match(residual, file):

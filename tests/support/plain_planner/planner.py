@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from floeberg.protocol.expressions.model import FALSE
+from floeberg.protocol.files import DataFile, DeleteFile, ManifestContent, ManifestFile
+from floeberg.protocol.manifests import ManifestEntry, read_manifest, read_manifest_list
+from floeberg.protocol.manifests.reading import describe_manifest
+from floeberg.protocol.scans import ResolvedScan
+from floeberg.protocol.splitting import split, split_size_of
+from floeberg.protocol.storage import Storage
+from floeberg.protocol.tasks import FileScanTask
+from floeberg.server.planning.counting import count_tasks
+from floeberg.server.planning.delete_index import DeleteIndex
+from floeberg.server.planning.manifest_pruning import prune_manifests
+from floeberg.server.planning.partition_keys import partition_key
+from floeberg.server.planning.plan import Plan, PlanCounters
+from floeberg.server.planning.pruning import SpecFilters
+from tests.support.plain_planner.pruning import FileFilter
+
+
+@dataclass(frozen=True, slots=True)
+class PlainPlan:
+    tasks: tuple[FileScanTask, ...] = ()
+    total_records: int | None = 0
+    counters: PlanCounters = field(default_factory=PlanCounters)
+
+
+def plan_plainly(scan: ResolvedScan, storage: Storage) -> PlainPlan:
+    """Return what `plan_files` has to give; raises as it does."""
+    if scan.snapshot is None or scan.filter == FALSE:
+        return PlainPlan()
+    return _Planner(scan, storage).plan()
+
+
+def comparable(plan: Plan | PlainPlan) -> tuple[list[str], int | None, PlanCounters]:
+    """Return all of a plan in a form in which NaN is equal to itself, and -0.0 not to 0.0."""
+    return [repr(task) for task in plan.tasks], plan.total_records, plan.counters
+
+
+class _Planner:
+    """The state of one plan in the making."""
+
+    def __init__(self, scan: ResolvedScan, storage: Storage) -> None:
+        self._scan = scan
+        self._storage = storage
+        self._filters = SpecFilters(scan.filter, scan.metadata, scan.schema)
+        self._split_size = split_size_of(scan.request.split_size, scan.metadata.properties)
+        self._deletes = DeleteIndex()
+        self._files = 0
+        self._by_partition = 0
+        self._by_metrics = 0
+        self._deletes_listed = 0
+        self._deletes_by_partition = 0
+
+    def plan(self) -> PlainPlan:
+        to_read = prune_manifests(self._manifests(), self._filters)
+        for manifest in to_read.deletes:
+            self._index(manifest, self._entries(manifest))
+        tasks = [t for m in to_read.data for t in self._tasks(m, self._entries(m))]
+        counters = PlanCounters(
+            data_manifests=to_read.data_counters,
+            delete_manifests=to_read.delete_counters,
+            files=self._files,
+            files_skipped_by_partition=self._by_partition,
+            files_skipped_by_metrics=self._by_metrics,
+            delete_files_listed=self._deletes_listed,
+            delete_files_skipped_by_partition=self._deletes_by_partition,
+            delete_files=_distinct_deletes(tasks),
+        )
+        return PlainPlan(tuple(tasks), self._total_records(tasks), counters)
+
+    def _manifests(self) -> Sequence[ManifestFile]:
+        snapshot = self._scan.snapshot
+        assert snapshot is not None
+        if snapshot.manifest_list is None:
+            return [describe_manifest(self._storage.read(m), m) for m in snapshot.manifests]
+        raw = self._storage.read(snapshot.manifest_list)
+        return read_manifest_list(raw, snapshot.manifest_list)
+
+    def _entries(self, manifest: ManifestFile) -> Sequence[ManifestEntry]:
+        return read_manifest(self._storage.read(manifest.location), manifest)
+
+    def _index(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
+        filter_ = self._filter(manifest.spec_id)
+        files = [e.file for e in entries if isinstance(e.file, DeleteFile)]
+        needed = [f for f in files if filter_.residual(f) != FALSE]
+        self._deletes_listed += len(files)
+        self._deletes_by_partition += len(files) - len(needed)
+        self._deletes.add(needed, filter_.spec)
+
+    def _tasks(
+        self, manifest: ManifestFile, entries: Sequence[ManifestEntry]
+    ) -> Iterator[FileScanTask]:
+        assert manifest.content is ManifestContent.DATA
+        filter_ = self._filter(manifest.spec_id)
+        for entry in entries:
+            file = entry.file
+            if not isinstance(file, DataFile):
+                continue
+            self._files += 1
+            residual = filter_.residual(file)
+            if residual == FALSE:
+                self._by_partition += 1
+                continue
+            if not filter_.metrics_may_match(residual, file):
+                self._by_metrics += 1
+                continue
+            deletes = self._deletes.applying_to(file, partition_key(filter_.spec, file.partition))
+            for start, length in split(file, self._split_size):
+                yield FileScanTask(file, deletes, residual, start, length)
+
+    def _filter(self, spec_id: int) -> FileFilter:
+        metadata = self._scan.metadata
+        return FileFilter(
+            self._scan.filter,
+            metadata.spec_by_id(spec_id),
+            self._scan.schema,
+            may_be_imported=metadata.name_mapping() is not None,
+        )
+
+    def _total_records(self, tasks: Sequence[FileScanTask]) -> int | None:
+        limit = self._scan.request.limit
+        if limit == 0:
+            return 0
+        counted = count_tasks(tasks)
+        if not counted.is_exact:
+            return None
+        return counted.rows if limit is None else min(counted.rows, limit)
+
+
+def _distinct_deletes(tasks: Sequence[FileScanTask]) -> int:
+    return len({id(delete) for task in tasks for delete in task.delete_files})
