@@ -195,8 +195,8 @@ class Explanation(Reply):
     `filter` is the scan's, bound to the schema that is read. `residuals` are the most common first,
     and at most `RESIDUALS_SHOWN` of the `distinct_residuals`. `rows_at_most` are those of the data
     files; `rows` is the exact answer where metadata tells it. `endpoints` is None in process, where
-    there are none. `manifests_cached` and `manifests_fetched` add up to the manifests read, and
-    `fetched_bytes` are the list's and theirs.
+    there are none. `manifests_cached`, `manifests_from_disk` and `manifests_fetched` add up to the
+    manifests read, and `fetched_bytes` are the list's and theirs.
     """
 
     table: str | None
@@ -214,6 +214,7 @@ class Explanation(Reply):
     endpoints: tuple[ExplainedEndpoint, ...] | None
     manifest_list_cached: bool
     manifests_cached: int
+    manifests_from_disk: int = 0
     manifests_fetched: int
     fetched_bytes: int
     steps: tuple[ExplainedStep, ...]

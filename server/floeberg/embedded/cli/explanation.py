@@ -60,9 +60,10 @@ def _manifests(found: Explanation) -> str:
     if expression_from_json(found.filter) == FALSE:
         return "none was looked at: no row can pass the filter"
     of_list = "cached" if found.manifest_list_cached else "read"
+    from_disk = f" {found.manifests_from_disk:,} from disk," if found.manifests_from_disk else ""
     return (
-        f"{found.manifests_cached:,} cached, {found.manifests_fetched:,} fetched, their list"
-        f" {of_list}; {found.fetched_bytes:,} bytes fetched"
+        f"{found.manifests_cached:,} cached,{from_disk} {found.manifests_fetched:,} fetched,"
+        f" their list {of_list}; {found.fetched_bytes:,} bytes fetched"
     )
 
 

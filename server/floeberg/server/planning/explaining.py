@@ -61,6 +61,7 @@ def explain(
         endpoints=None if endpoints is None else tuple(endpoints),
         manifest_list_cached=trace.manifest_list_cached,
         manifests_cached=trace.manifests_cached,
+        manifests_from_disk=trace.manifests_from_disk,
         manifests_fetched=trace.manifests_fetched,
         fetched_bytes=trace.fetched_bytes,
         steps=tuple(

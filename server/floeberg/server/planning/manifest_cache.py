@@ -16,6 +16,7 @@ from typing import Generic, NamedTuple, TypeVar
 from floeberg.protocol.files import ManifestContent, ManifestFile
 from floeberg.protocol.manifests import Segment
 from floeberg.server.planning.fair_pool import Job
+from floeberg.server.planning.segment_files import FileKey, SegmentFiles
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
@@ -64,6 +65,7 @@ class Origin(Enum):
     """Where a plan has a segment from."""
 
     MEMORY = "memory"
+    DISK = "disk"
     STORAGE = "storage"
 
 
@@ -76,11 +78,15 @@ class Loaded(NamedTuple):
 class ManifestCache:
     """Decoded manifests, the least recently used given up beyond about `max_bytes`.
 
-    Safe to share between threads and plans: all that it hands out is immutable.
+    With `files`, what is not in memory is looked for there, and what had to be decoded is written
+    there. Safe to share between threads and plans: all that it hands out is immutable.
     """
 
-    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+    def __init__(
+        self, max_bytes: int = DEFAULT_CACHE_BYTES, files: SegmentFiles | None = None
+    ) -> None:
         self._store: Hashable = None
+        self.files = files
         self._lists: _Lru[tuple[Hashable, ListKey], tuple[ManifestFile, ...]] = _Lru(max_bytes // 8)
         self._segments: _Lru[tuple[Hashable, ManifestKey], Segment] = _Lru(
             max_bytes - max_bytes // 8
@@ -114,6 +120,29 @@ class ManifestCache:
 
     def keep_segment(self, key: ManifestKey, segment: Segment) -> None:
         self._segments.put((self._store, key), segment, segment.memory_bytes)
+
+    def segment_from_disk(self, key: ManifestKey) -> Segment | None:
+        """Return the segment of one manifest, and keep it in memory, if it is in a file."""
+        file_key = self._file_key(key)
+        if self.files is None or file_key is None:
+            return None
+        segment = self.files.get(file_key)
+        if segment is not None:
+            self.keep_segment(key, segment)
+        return segment
+
+    def keep_on_disk(self, key: ManifestKey, segment: Segment) -> None:
+        file_key = self._file_key(key)
+        if self.files is not None and file_key is not None:
+            self.files.put(file_key, segment)
+
+    def _file_key(self, key: ManifestKey) -> FileKey | None:
+        """Without a UUID, a table may have been made anew at its location since a file was written:
+        then there is no key.
+        """
+        if key.table_uuid is None:
+            return None
+        return FileKey.of(key.location, self._store, *key)
 
     def join(self, key: ManifestKey, own: Job[Loaded]) -> tuple[Job[Loaded], bool]:
         """Return the job by which `key` is being loaded, and whether that is one's `own`, because

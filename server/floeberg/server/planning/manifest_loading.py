@@ -121,8 +121,9 @@ class _Load:
         self._key = key
         self._cache = cache
         self._read = read
-        self._fetching: Job[bytes | Loaded] = Job(self._fetched)
-        self._loading: Job[Loaded] = Job(self._decoded)
+        self._raw: bytes | None = None
+        self._fetching = Job(self._fetched)
+        self._loading = Job(self._decoded)
         self._is_first = True
 
     def begin(self, lane: Hashable | None) -> None:
@@ -150,24 +151,34 @@ class _Load:
     def leave(self) -> None:
         self._cache.leave(self._key)
 
-    def _fetched(self) -> bytes | Loaded:
+    def _fetched(self) -> Loaded | None:
+        """Return the manifest where it need not be fetched, else keep what was fetched of it."""
         # another plan may have loaded it since this one asked
         segment = self._cache.segment_if_kept(self._key)
         if segment is not None:
             return Loaded(segment, Origin.MEMORY)
-        return self._read(self._manifest)
+        segment = self._cache.segment_from_disk(self._key)
+        if segment is not None:
+            return Loaded(segment, Origin.DISK)
+        self._raw = self._read(self._manifest)
+        return None
 
     def _go_on(self, lane: Hashable) -> None:
-        if self._loading.is_waiting:
-            if self._fetching.succeeds() and isinstance(self._fetching.result(), bytes):
-                _pools().decoding.submit(lane, self._loading)
-            else:
-                self._loading.run()
+        if not self._loading.is_waiting:
+            return
+        if self._raw is None:  # there is nothing to decode
+            self._loading.run()
+        else:
+            _pools().decoding.submit(lane, self._loading)
 
     def _decoded(self) -> Loaded:
-        raw = self._fetching.result()
-        if isinstance(raw, Loaded):
-            return raw
+        loaded = self._fetching.result()
+        if loaded is not None:
+            return loaded
+        raw, self._raw = self._raw, None
+        assert raw is not None
         segment = decode_manifest(raw, self._manifest)
         self._cache.keep_segment(self._key, segment)
+        # nobody waits for the disk
+        self._loading.then(lambda: self._cache.keep_on_disk(self._key, segment))
         return Loaded(segment, Origin.STORAGE, len(raw))

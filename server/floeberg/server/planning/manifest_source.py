@@ -56,6 +56,7 @@ class ManifestSource:
         return PlanTrace(
             manifest_list_cached=self._list_cached,
             manifests_cached=self._origins[Origin.MEMORY],
+            manifests_from_disk=self._origins[Origin.DISK],
             manifests_fetched=self._origins[Origin.STORAGE],
             fetched_bytes=self._fetched_bytes,
         )

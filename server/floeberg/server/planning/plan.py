@@ -79,12 +79,13 @@ class PlanCounters:
 class PlanTrace:
     """How one plan was made: what was in the cache, what was fetched, how long each step took.
 
-    `manifests_cached` and `manifests_fetched` add up to the manifests that were read, without the
-    list of them; `fetched_bytes` has the list in it.
+    `manifests_cached`, `manifests_from_disk` and `manifests_fetched` add up to the manifests that
+    were read, without the list of them; `fetched_bytes` has the list in it.
     """
 
     manifest_list_cached: bool = False
     manifests_cached: int = 0
+    manifests_from_disk: int = 0
     manifests_fetched: int = 0
     fetched_bytes: int = 0
     steps: tuple[Step, ...] = ()
