@@ -116,7 +116,8 @@ class TableScan:
     def plan_files_with(self, cache: ManifestCache) -> list[FileScanTask]:
         """Return the tasks of the scan, reusing (and adding to) the manifests in `cache`.
 
-        For planning several snapshots of a table, which share most of their manifests.
+        For planning several snapshots of a table, which share most of their manifests. A cache with
+        `SegmentFiles` keeps them on disk, too.
         """
         return list(plan_files(self.resolved(), self.storage, cache).tasks)
 

@@ -9,6 +9,8 @@ from typing import Literal
 from floeberg.process.config import option
 from floeberg.process.service import ServiceConfig, is_loopback
 from floeberg.protocol.errors import BadConfig
+from floeberg.server.planning.manifest_cache import DEFAULT_CACHE_BYTES
+from floeberg.server.planning.segment_files import DEFAULT_DISK_BYTES
 
 RedeemAt = Literal["workers", "coordinator", "both"]
 
@@ -87,6 +89,19 @@ class CoordinatorConfig(ServiceConfig):
         " takes up to a gigabyte of memory. Others wait half a minute for their turn and end with"
         " `SERVER_BUSY` then; smaller plans never wait.",
         minimum=1,
+    )
+    manifest_cache_bytes: int = option(
+        DEFAULT_CACHE_BYTES,
+        "About how much memory decoded manifests may take: some 600 bytes a data file.",
+        minimum=0,
+    )
+    manifest_cache_dir: str | None = option(
+        None,
+        "A directory of this machine to keep decoded manifests in as well, so that a coordinator"
+        " that is started again need not fetch them. Several processes of one user may share it.",
+    )
+    manifest_disk_bytes: int = option(
+        DEFAULT_DISK_BYTES, "About how large `manifest_cache_dir` may become.", minimum=0
     )
     rest_planning: bool = option(
         False,

@@ -20,11 +20,13 @@ from floeberg.protocol.storage import StorageFactory
 from floeberg.server.catalogs import Catalogs, configure_catalogs
 from floeberg.server.config import CoordinatorConfig
 from floeberg.server.flight.actions import Actions
+from floeberg.server.flight.cache_metrics import CacheMetrics
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.scans import ScanPolicy, Scans
 from floeberg.server.flight.service import CoordinatorServer
+from floeberg.server.planning import ManifestCache, SegmentFiles
 from floeberg.server.rest import RestPlanner, RestService
 
 logger = logging.getLogger(__name__)
@@ -56,7 +58,11 @@ class CoordinatorService:
             plan_seconds=config.plan_seconds or None,
             max_large_plans=config.max_large_plans,
         )
-        self._scans = Scans(catalogs, self.members, keyring, policy, storages, registry, runs)
+        manifests = _manifest_cache(config)
+        registry.register(CacheMetrics(manifests, catalogs))
+        self._scans = Scans(
+            catalogs, self.members, keyring, policy, storages, registry, runs, manifests=manifests
+        )
         self._actions = Actions(catalogs, self.members, self._scans, runs)
         self._proxy = Proxy(self.members, keyring, registry, config.trusted_roots())
         self._rest: RestService | None = None
@@ -143,6 +149,13 @@ class CoordinatorService:
         # Not whether there are workers: they may reach this coordinator by an address that leads
         # only to ready ones.
         return {"draining": "the coordinator is stopping" if self._stopping else None}
+
+
+def _manifest_cache(config: CoordinatorConfig) -> ManifestCache:
+    files = None
+    if config.manifest_cache_dir is not None:
+        files = SegmentFiles(config.manifest_cache_dir, config.manifest_disk_bytes)
+    return ManifestCache(config.manifest_cache_bytes, files)
 
 
 def run_coordinator(config: CoordinatorConfig, log_stream: TextIO = sys.stderr) -> None:

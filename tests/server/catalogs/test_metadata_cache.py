@@ -35,6 +35,7 @@ def test_a_name_that_may_be_used_again_is_read_each_time(tmp_path):
     location = write(tmp_path, "v1.metadata.json")
     first = cache.load(open_storage(), location)
     assert cache.load(open_storage(), location) is first  # the same content is not parsed again
+    assert (cache.hits, cache.misses) == (1, 1)
 
     write(tmp_path, "v1.metadata.json", last_updated_ms=2)
     assert cache.load(open_storage(), location).last_updated_ms == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -25,6 +26,7 @@ from floeberg.protocol.flight_errors import from_flight
 from floeberg.protocol.registration import RENEW_WORKER
 from tests.support.fleet import LocalFleet
 from tests.support.lake import TableWriter, required, schema
+from tests.support.waiting import wait_until
 
 ORDERS = {"table": "db.orders"}
 
@@ -173,3 +175,37 @@ def test_the_side_port_tells_health_and_numbers(fleet: LocalFleet, client: fl.Fl
     assert 'floeberg_scans_total{outcome="planned"} 1.0' in text
     assert 'floeberg_fleet_workers{state="ready"} 2.0' in text
     assert "floeberg_tasks_total 8.0" in text
+
+
+def numbers(fleet: LocalFleet) -> dict[str, float]:
+    """Return what `/metrics` has, without labels, by the names that follow `floeberg_`."""
+    text = httpx.get(f"{fleet.coordinator.addresses()['http']}/metrics").text
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("floeberg_")]
+    return {name.removeprefix("floeberg_"): float(value) for name, value in lines}
+
+
+def test_a_coordinator_keeps_manifests_where_it_is_told(
+    warehouse: Path, orders: TableWriter, tmp_path: Path
+) -> None:
+    files = tmp_path / "cache" / "manifests"
+    with closing(LocalFleet(warehouse, manifest_cache_dir=str(files.parent))) as served:
+        with fl.connect(served.location) as client:
+            for _ in range(2):
+                ask(client, COUNT, ORDERS)
+        wait_until(lambda: len(list(files.glob("*.segment"))) == 8, "every manifest to be written")
+        first = numbers(served)
+        served.restart_coordinator()
+        with fl.connect(served.location) as client:
+            ask(client, COUNT, ORDERS)
+        second = numbers(served)
+
+    assert first["manifest_cache_hits_total"] == 9  # the list, and the manifests in it
+    assert first["manifest_cache_misses_total"] == 9
+    assert first["manifest_cache_bytes"] > 1000
+    assert (first["manifest_disk_hits_total"], first["manifest_disk_misses_total"]) == (0, 8)
+    assert (second["manifest_disk_hits_total"], second["manifest_disk_misses_total"]) == (8, 0)
+    assert second["manifest_disk_written_bytes_total"] == 0
+    assert second["manifest_disk_damaged_total"] == 0
+    assert second["manifest_disk_evictions_total"] == second["manifest_cache_evictions_total"] == 0
+    assert first["metadata_cache_misses_total"] == 1
+    assert first["metadata_cache_hits_total"] == 1

@@ -65,7 +65,7 @@ class PyIcebergCatalog:
         self._deadline_seconds = deadline_seconds
         self._calls = BoundedCalls(f"catalog-{name}", deadline_seconds)
         self._open_storage = storage_factory or StorageCache()
-        self._metadata = MetadataCache()
+        self.metadata_cache = MetadataCache()
         self._client: Client | None = None
         _check(name, self._properties)
 
@@ -126,9 +126,9 @@ class PyIcebergCatalog:
         location = found.metadata_location
         if found.metadata is not None:
             where = location or f"the answer of catalog {self._name!r}"
-            metadata = self._metadata.parse(found.metadata, location, where)
+            metadata = self.metadata_cache.parse(found.metadata, location, where)
         elif location is not None:
-            metadata = self._metadata.load(self._open_storage(config), location)
+            metadata = self.metadata_cache.load(self._open_storage(config), location)
         else:
             raise NotATable(f"catalog {self._name!r} has no metadata for {'.'.join(identifier)}")
         return LoadedTable(self._name, identifier, metadata, location, config)

@@ -10,6 +10,7 @@ from floeberg.protocol.commands import TableName
 from floeberg.protocol.errors import BadConfig, FloebergError, UnknownCatalog, UnknownTable
 from floeberg.protocol.suggestions import nearest
 from floeberg.server.catalogs.catalog import Catalog, LoadedTable
+from floeberg.server.catalogs.metadata_cache import MetadataCache, RemembersMetadata
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,12 @@ class Catalogs:
     @property
     def default(self) -> Catalog:
         return self._default
+
+    @property
+    def metadata_caches(self) -> list[MetadataCache]:
+        """What the catalogs remember of tables' metadata, of those that do."""
+        catalogs = self._by_name.values()
+        return [c.metadata_cache for c in catalogs if isinstance(c, RemembersMetadata)]
 
     def get(self, name: str) -> Catalog:
         """Return the catalog of that name; raises `UnknownCatalog`."""

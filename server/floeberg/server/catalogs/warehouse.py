@@ -43,7 +43,7 @@ class WarehouseCatalog:
         self._directory = _absolute(directory)
         self._config = StorageConfig(properties or {}, rebase or {})
         self._storage: Storage = storage_factory(self._config)
-        self._metadata = MetadataCache()
+        self.metadata_cache = MetadataCache()
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class WarehouseCatalog:
         for directory in self._candidates(identifier):
             if _METADATA in self._storage.list(directory):
                 location = find_metadata(self._storage, directory)
-                metadata = self._metadata.load(self._storage, location)
+                metadata = self.metadata_cache.load(self._storage, location)
                 return LoadedTable(self._name, identifier, metadata, location, self._config)
         raise UnknownTable(".".join(identifier))
 

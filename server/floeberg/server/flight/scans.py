@@ -111,6 +111,7 @@ class Scans:
         registry: CollectorRegistry,
         runs: PlanRuns,
         *,
+        manifests: ManifestCache | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._catalogs = catalogs
@@ -120,7 +121,7 @@ class Scans:
         self._open_storage = open_storage
         self._now_ms = now_ms
         self._runs = runs
-        self._manifests = ManifestCache()
+        self._manifests = ManifestCache() if manifests is None else manifests
         self.outcomes: dict[str, int] = {"planned": 0, "failed": 0, "cancelled": 0}
         self._planned = Counter(
             "floeberg_scans", "Scans answered, by outcome.", ["outcome"], registry=registry
