@@ -109,17 +109,20 @@ class TableScan:
         """Return the schema of the rows: of every batch, and of an empty answer."""
         return arrow_schema(self.resolved().projection)
 
-    def plan_files(self) -> list[FileScanTask]:
-        """Return the tasks of the scan in plan order, planned with a manifest cache of its own."""
+    def plan_files(self) -> Sequence[FileScanTask]:
+        """Return the tasks of the scan in plan order, planned with a manifest cache of its own.
+
+        They are made as they are looked at: their number is known at once, however many they are.
+        """
         return self.plan_files_with(ManifestCache())
 
-    def plan_files_with(self, cache: ManifestCache) -> list[FileScanTask]:
+    def plan_files_with(self, cache: ManifestCache) -> Sequence[FileScanTask]:
         """Return the tasks of the scan, reusing (and adding to) the manifests in `cache`.
 
         For planning several snapshots of a table, which share most of their manifests. A cache with
         `SegmentFiles` keeps them on disk, too.
         """
-        return list(plan_files(self.resolved(), self.storage, cache).tasks)
+        return plan_files(self.resolved(), self.storage, cache).tasks
 
     def plan_files_json(self) -> str:
         """Return the plan as JSON: the REST spec's file scan tasks, with start, length, spec-id,
@@ -238,7 +241,7 @@ class TableScan:
             metadata=scan.metadata.for_reading(scan.snapshot),
             schema_id=scan.schema.schema_id,
             projection=scan.projection,
-            tasks=tuple(tasks),
+            tasks=tasks,
             storage=self.config,
             options=ReadOptions(
                 batch_size=options.batch_size,
