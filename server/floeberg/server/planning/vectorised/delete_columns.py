@@ -67,9 +67,9 @@ class DeleteColumns:
             )
         return np.concatenate(found)
 
-    def path_ranges(self, chosen: Mask) -> tuple[Int64s, list[tuple[bytes, bytes]]]:
-        """Return which of the `chosen` deletes have bounds on paths, and what these leave."""
-        numbers, ranges = [], []
+    def path_ranges(self, chosen: Mask) -> dict[int, tuple[bytes, bytes]]:
+        """Return what bounds on paths leave, of those of the `chosen` deletes that have them."""
+        ranges: dict[int, tuple[bytes, bytes]] = {}
         for first, segment, rows in self._numbered():
             places = np.flatnonzero(chosen[first : first + len(rows)])
             lowers = segment.bounds(s.LOWER_BOUNDS, DELETE_FILE_PATH_ID)
@@ -81,9 +81,8 @@ class DeleteColumns:
             for place, pair in zip(places.tolist(), pairs, strict=True):
                 found = path_range(*pair)
                 if found is not None:
-                    numbers.append(first + place)
-                    ranges.append(found)
-        return np.array(numbers, dtype=np.int64), ranges
+                    ranges[first + place] = found
+        return ranges
 
 
 class DeletePartitions:

@@ -58,10 +58,9 @@ class SegmentDeletes:
         is_position = ~is_equality & ~is_vector
         names_file = columns.path_ids >= 0
         is_global = is_equality & self._partitions.are_global
-        self._bounded, ranges = columns.path_ranges(is_position & ~names_file)
-        self._ranges = PathRanges(ranges, self._codes[self._bounded])
+        ranges = columns.path_ranges(is_position & ~names_file)
         is_bounded = np.zeros(len(deletes), dtype=np.bool_)
-        is_bounded[self._bounded] = True
+        is_bounded[list(ranges)] = True
 
         self._parts: list[Int64s] = []
         self._length = 0
@@ -73,7 +72,10 @@ class SegmentDeletes:
         self._equality = self._add(is_equality & ~is_global, self._codes, strict=True)
         self._named = self._add(is_position & names_file, columns.path_ids)
         self._unbounded = self._add(is_position & ~names_file & ~is_bounded, self._codes)
-        self._bounded_runs = self._add(is_bounded, self._codes)
+        self._bounded_first = self._length
+        self._bounded = self._add(is_bounded, self._codes)
+        bounded = self._bounded.numbers
+        self._ranges = PathRanges([ranges[i] for i in bounded.tolist()], self._codes[bounded])
         self._numbers = np.concatenate(self._parts)
         self._all_global = len(self._global) == self._length
 
@@ -131,13 +133,8 @@ class SegmentDeletes:
         lists.keep(*named)
         has_vector = vectors[0] < vectors[1]
         lists.add(self._unbounded, partitions, sequences, unless=has_vector)
-        within = self._within_bounds(files)
-        if within is None:
-            lists.add(self._bounded_runs, partitions, sequences, unless=has_vector)
-        else:
-            places, numbers = within
-            right = ~has_vector[places]
-            lists.append(places[right], numbers[right])
+        if len(self._bounded):
+            self._add_bounded(files, has_vector, lists)
         return lists.references()
 
     def _naming(self, files: _Files) -> tuple[_Ranges, _Ranges]:
@@ -183,20 +180,20 @@ class SegmentDeletes:
             f" deletion vector in {delete.location} the older {delete.data_sequence_number}"
         )
 
-    def _within_bounds(self, files: _Files) -> tuple[Int64s, Int64s] | None:
-        """Return places of files, and numbers of deletes that may name each by their bounds.
-
-        None where these would be too many to look at.
-        """
-        locations = files.segment.strings(s.LOCATION)
+    def _add_bounded(self, files: _Files, has_vector: Mask, lists: _Lists) -> None:
+        """Add the position deletes whose bounds on paths admit each file."""
+        starts, stops = self._bounded.applying_to(files.partitions, files.sequences)
+        starts = np.where(has_vector, stops, starts)
+        locations, first = files.segment.strings(s.LOCATION), self._bounded_first
         assert locations is not None
-        found = self._ranges.containing(locations, files.rows, files.partitions, self._most_pairs)
+        found = self._ranges.containing(
+            locations, files.rows, starts - first, stops - first, self._most_pairs
+        )
         if found is None:
-            return None
-        places, ranges = found
-        numbers = self._bounded[ranges]
-        applies = self._sequences[numbers] >= files.sequences[places]
-        return places[applies], numbers[applies]
+            lists.keep(starts, stops)
+        else:
+            places, ranges = found
+            lists.append(places, self._bounded.numbers[ranges])
 
 
 class _Lists:
@@ -204,6 +201,7 @@ class _Lists:
 
     def __init__(self, numbers: Int64s, rows: int) -> None:
         self._numbers = numbers
+        self._shared = len(numbers)
         self._rows = rows
         self._ranges: list[_Ranges] = []
 
@@ -222,20 +220,24 @@ class _Lists:
             self._ranges.append((starts, stops))
 
     def append(self, places: Int64s, numbers: Int64s) -> None:
-        """Add pairs of a file and a delete, which lie nowhere yet."""
+        """Add pairs of a file's place, ascending, and a delete."""
         if not len(places):
             return
-        order = np.argsort(places, kind="stable")
         counts = np.bincount(places, minlength=self._rows)
         stops = len(self._numbers) + np.cumsum(counts)
         self._ranges.append((stops - counts, stops))
-        self._numbers = np.concatenate([self._numbers, numbers[order]])
+        self._numbers = np.concatenate([self._numbers, numbers])
 
     def references(self) -> References:
         if not self._ranges:
             return References.none(self._rows)
         starts, stops = (np.stack(column, axis=1) for column in zip(*self._ranges, strict=True))
-        return References(starts, stops, self._numbers)
+        found = References(starts, stops, self._numbers)
+        # thousands of small segments must not have a copy of all numbers each
+        is_shared = len(self._numbers) == self._shared
+        if is_shared or int((stops - starts).sum()) > self._shared:
+            return found
+        return References.of_flat(*found.flat())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,9 @@ from floeberg.protocol.manifests import Strings
 from floeberg.protocol.manifests.columns import Int64s
 from floeberg.protocol.planned import ranges_as_places
 from floeberg.server.planning.vectorised.ordered import as_binary
+
+_CANDIDATES: Final = 32
+"""Up to so many ranges a file, it is cheaper to ask each of them."""
 
 
 def path_range(lower: bytes | None, upper: bytes | None) -> tuple[bytes, bytes] | None:
@@ -38,50 +42,57 @@ def path_range(lower: bytes | None, upper: bytes | None) -> tuple[bytes, bytes] 
 class PathRanges:
     """Ranges of paths, each of which counts for the files of one partition.
 
-    `partitions` are numbers from 0; shape (n,).
+    `partitions` ascend; shape (n,).
     """
 
     def __init__(self, ranges: Sequence[tuple[bytes, bytes]], partitions: Int64s) -> None:
         self._edges = sorted({edge for pair in ranges for edge in pair})
         places = {edge: i for i, edge in enumerate(self._edges)}
         self._partitions = partitions
-        # a path that is not below an edge has a greater rank than the edge's place
+        # the rank of a path that is not below an edge is greater than the edge's place
         self._firsts = np.array([places[first] + 1 for first, _ in ranges], dtype=np.int64)
         self._stops = np.array([places[stop] + 1 for _, stop in ranges], dtype=np.int64)
         self._width = len(self._edges) + 1
-        self._has_any = np.zeros(int(partitions.max(initial=-1)) + 2, dtype=np.bool_)
-        self._has_any[partitions] = True
-
-    def __len__(self) -> int:
-        return len(self._partitions)
 
     def containing(
-        self, paths: Strings, rows: Int64s, partitions: Int64s, limit: int
+        self, paths: Strings, rows: Int64s, starts: Int64s, stops: Int64s, limit: int
     ) -> tuple[Int64s, Int64s] | None:
-        """Return which of `rows` lie in which ranges: pairs of places in `rows` and of ranges.
+        """Return which of `rows` lie in which ranges: pairs of a place in `rows` and of a range.
 
-        `partitions` has those of the rows, -1 for one without a range. None for more pairs than
-        `limit`.
+        For each row, only the ranges from its start up to its stop are asked, which are of its
+        partition. Places ascend. None for more than `limit` pairs.
         """
-        # the last one is False, and so is what -1 finds
-        last = len(self._has_any) - 1
-        places = np.flatnonzero(self._has_any[np.minimum(partitions, last)])
-        nothing = np.zeros(0, dtype=np.int64)
-        if not len(places):
-            return nothing, nothing
-        present = np.zeros(len(self._has_any), dtype=np.bool_)
-        present[partitions[places]] = True
-        ranges = np.flatnonzero(present[self._partitions])
-        keys = partitions[places] * self._width + _ranks(self._edges, paths, rows[places])
-        order = np.argsort(keys, kind="stable")
-        keys, base = keys[order], self._partitions[ranges] * self._width
-        starts = np.searchsorted(keys, base + self._firsts[ranges])
-        stops = np.searchsorted(keys, base + self._stops[ranges])
         counts = stops - starts
+        places = np.flatnonzero(counts)
+        if not len(places):
+            return places, places
+        ranks = _ranks(self._edges, paths, rows[places])
+        if int(counts.sum()) > min(_CANDIDATES * len(places), limit):
+            return self._by_rank(places, ranks, starts, stops, limit)
+        owners = np.repeat(np.arange(len(places)), counts[places])
+        ranges = ranges_as_places(starts[places], stops[places])
+        ranks = ranks[owners]
+        inside = (self._firsts[ranges] <= ranks) & (ranks < self._stops[ranges])
+        return places[owners[inside]], ranges[inside]
+
+    def _by_rank(
+        self, places: Int64s, ranks: Int64s, starts: Int64s, stops: Int64s, limit: int
+    ) -> tuple[Int64s, Int64s] | None:
+        """Find the files of each range among all in order, where files have many ranges to ask."""
+        keys = self._partitions[starts[places]] * self._width + ranks
+        order = np.argsort(keys)
+        keys, places = keys[order], places[order]
+        base = self._partitions * self._width
+        from_, upto = (np.searchsorted(keys, base + edge) for edge in (self._firsts, self._stops))
+        counts = upto - from_
         if int(counts.sum()) > limit:
             return None
-        found = places[order[ranges_as_places(starts, stops)]]
-        return found, np.repeat(ranges, counts)
+        found = places[ranges_as_places(from_, upto)]
+        ranges = np.repeat(np.arange(len(counts)), counts)
+        applies = (starts[found] <= ranges) & (ranges < stops[found])
+        found, ranges = found[applies], ranges[applies]
+        order = np.argsort(found, kind="stable")
+        return found[order], ranges[order]
 
 
 def _ranks(edges: Sequence[bytes], column: Strings, rows: Int64s) -> Int64s:
