@@ -37,9 +37,8 @@ def test_tasks_are_those_that_objects_would_give(tasks: PlannedTasks):
     assert wanted == tasks
     assert tasks.sizes.tolist() == [task.size_bytes for task in wanted]
     assert tasks.total_bytes == sum(task.size_bytes for task in wanted)
-    assert [tasks.location_of(i) for i in range(len(tasks))] == [
-        task.data_file.location for task in wanted
-    ]
+    assert list(tasks.locations) == [task.data_file.location for task in wanted]
+    assert list(tasks.locations[1:]) == list(tasks.locations)[1:]
 
 
 @given(planned_tasks(), st.integers(-9, 9), st.integers(-9, 9))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floeberg.protocol.bodies import dump_json
-from floeberg.protocol.errors import BadTicket, ExpiredTicket
+from floeberg.protocol.errors import BadTicket, ExpiredTicket, PlanTooLarge
 from floeberg.protocol.files import DataFile, FileFormat
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.schema import Schema
@@ -141,10 +141,13 @@ def test_other_bytes_are_not_tickets(raw: bytes):
 
 
 def test_a_ticket_beyond_any_size_is_not_looked_into(monkeypatch: pytest.MonkeyPatch):
+    raw = sealed()
     monkeypatch.setattr("floeberg.protocol.tickets.MAX_TICKET_BYTES", 10)
 
     with pytest.raises(BadTicket, match="at most 10 are read"):
-        opened(sealed())
+        opened(raw)
+    with pytest.raises(PlanTooLarge, match="and 10 are read; narrow the filter"):
+        sealed()
 
 
 # --- sealed, but not by this version -------------------------------------------------------------

@@ -29,6 +29,7 @@ from floeberg.protocol.errors import FloebergError, PlanTooLarge
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.named_task_codec import can_be_named, decode_named, encode_named
 from floeberg.protocol.planned_objects import as_planned
+from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import StorageConfig
@@ -39,6 +40,7 @@ from floeberg.protocol.types import Json, StructType, parse_type
 KIND_TASKS, KIND_MANIFESTS = 1, 2
 
 MAX_DOCUMENT_BYTES = 256 << 20
+_SAMPLE_TASKS = 512
 
 _LENGTH = struct.Struct(">I")
 _OPTIONS = {f.name: f.default for f in fields(ReadOptions)}
@@ -99,6 +101,21 @@ def encode_plan(plan: ReadPlan, *, by_manifests: bool = False) -> bytes:
             _zstd().compress(document, asbytes=True),
         )
     )
+
+
+def listed_bytes(tasks: PlannedTasks) -> int:
+    """Return about how many bytes of tickets `tasks` take when they are listed.
+
+    The same for the same tasks. A few of them are encoded and stand for the rest.
+    """
+    count = min(len(tasks), _SAMPLE_TASKS)
+    if count == 0:
+        return 0
+    last = len(tasks) - count
+    samples = [tasks[first : first + count] for first in (0, last // 3, 2 * last // 3, last)]
+    encoded = [encode_tasks(sample) for sample in samples]
+    sizes = [len(_zstd().compress(e.tables)) + sum(map(len, e.keys)) * 4 // 3 for e in encoded]
+    return sum(sizes) * len(tasks) // (count * len(samples))
 
 
 def decode_plan(raw: bytes) -> ReadPlan:

@@ -113,6 +113,11 @@ class PlannedTasks(Sequence[FileScanTask]):
         return self._files.location_of(int(self._ranges.files[index]))
 
     @property
+    def locations(self) -> Sequence[str]:
+        """The location of each task's data file, looked up when it is asked for."""
+        return _Locations(self)
+
+    @property
     def first_of_file(self) -> int:
         """How many tasks of the first task's file come before it: of a slice that begins within."""
         if not len(self) or not self._ranges.starts[0]:
@@ -176,6 +181,25 @@ class PlannedTasks(Sequence[FileScanTask]):
 
     def __repr__(self) -> str:
         return f"<PlannedTasks: {len(self)} of {len(self._files)} files>"
+
+
+class _Locations(Sequence[str]):
+    """The location of each task's data file."""
+
+    def __init__(self, tasks: PlannedTasks) -> None:
+        self._tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> _Locations: ...
+    def __getitem__(self, index: int | slice) -> str | _Locations:
+        if isinstance(index, slice):
+            return _Locations(self._tasks[index])
+        return self._tasks.location_of(index)
 
 
 _Planned = tuple[DataFile, tuple[DeleteFile, ...], BoundExpression]

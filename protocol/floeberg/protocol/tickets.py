@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from floeberg.protocol.bodies import dump_json
-from floeberg.protocol.errors import BadTicket, ExpiredTicket
+from floeberg.protocol.errors import BadTicket, ExpiredTicket, PlanTooLarge
 from floeberg.protocol.plan_codec import MalformedPlan, decode_plan, encode_plan
 from floeberg.protocol.plans import START, ReadOptions, ReadPlan, ResumePlace
 from floeberg.protocol.sealing import (
@@ -85,7 +85,13 @@ def seal_ticket(
     content = _LENGTH.pack(len(head)) + head + encode_plan(plan, by_manifests=by_manifests)
     header = MAGIC + message_header(keyring.active, VERSION)
     sealed = keyring.active.seal(TICKET, content, header, random(NONCE_BYTES))
-    return header + encode_place(START) + sealed
+    ticket = header + encode_place(START) + sealed
+    if len(ticket) > MAX_TICKET_BYTES:
+        raise PlanTooLarge(
+            f"{len(plan.tasks)} tasks are too many for one ticket: it has {len(ticket)} bytes, and"
+            f" {MAX_TICKET_BYTES} are read"
+        )
+    return ticket
 
 
 def open_ticket(raw: bytes, keyring: Keyring, *, now_ms: int) -> OpenTicket:

@@ -71,6 +71,19 @@ class CoordinatorConfig(ServiceConfig):
         "How finely a scan may be cut. Some clients open every endpoint at once.",
         minimum=1,
     )
+    max_info_bytes: int = option(
+        8 << 20,
+        "About how large the tickets of an answer may be together while they list files; beyond"
+        " that they name manifests, which workers read again. Some clients refuse answers above"
+        " 16 MiB.",
+        minimum=0,
+        maximum=256 << 20,
+    )
+    max_tasks: int = option(
+        20_000_000,
+        "How many tasks a scan may have; one with more is refused.",
+        minimum=1,
+    )
     batch_bytes: int = option(
         2 << 20,
         "About how large a batch is on the wire. Some clients refuse messages above 4 MiB.",

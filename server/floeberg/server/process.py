@@ -51,6 +51,8 @@ class CoordinatorService:
             redeem_at=config.redeem_at,
             fallbacks=config.fallbacks,
             max_endpoints_per_worker=config.max_endpoints_per_worker,
+            max_info_bytes=config.max_info_bytes,
+            max_tasks=config.max_tasks,
             batch_bytes=config.batch_bytes,
         )
         runs = PlanRuns(

@@ -18,8 +18,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 
+import numpy as np
+
+from floeberg.protocol.manifests.columns import Int64s
 from floeberg.server.fleet.membership import Worker
-from floeberg.server.planning.packing import pack_sizes
+from floeberg.server.planning.packing import pack_sizes, weights_of
 
 MAX_LOCATIONS = 20
 
@@ -40,7 +43,7 @@ class Placement:
 
 
 def place(
-    sizes: Sequence[int],
+    sizes: Sequence[int] | Int64s,
     workers: Sequence[Worker],
     *,
     affinity: Sequence[str] = (),
@@ -62,27 +65,28 @@ def place(
     [(0, 1, 'b'), (1, 2, 'a'), (2, 3, 'a'), (3, 4, 'b')]
     """
     assert workers, "placement needs a worker"
-    weights = [max(size, 1) for size in sizes]  # an empty file costs an open
-    keys = affinity or [str(i) for i in range(len(sizes))]
-    named = rank(workers, keys[0] if keys else "")[:MAX_LOCATIONS]
-    if one_endpoint or not weights:
+    weights = weights_of(sizes)
+    keys = affinity or range(len(sizes))
+    named = rank(workers, str(keys[0]) if len(keys) else "")[:MAX_LOCATIONS]
+    if one_endpoint or not len(weights):
         return (Placement(0, len(weights), tuple(named[: 1 + fallbacks])),)
 
     fewest, most = endpoints_per_worker
-    best, best_ratio = _spread(_cut(weights, len(named) * fewest), weights, keys, named)
+    upto = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(weights)])
+    best, best_ratio = _spread(_cut(weights, len(named) * fewest), upto, keys, named)
     for each in range(fewest + 1, most + 1):
         if best_ratio <= _EVEN_ENOUGH:
             break
-        finer, ratio = _spread(_cut(weights, len(named) * each), weights, keys, named)
+        finer, ratio = _spread(_cut(weights, len(named) * each), upto, keys, named)
         if ratio < best_ratio:
             best, best_ratio = finer, ratio
     return tuple(
-        Placement(first, stop, (chosen, *_stand_ins(chosen, named, keys[first], fallbacks)))
+        Placement(first, stop, (chosen, *_stand_ins(chosen, named, str(keys[first]), fallbacks)))
         for first, stop, chosen in best
     )
 
 
-def _cut(weights: Sequence[int], most: int) -> list[tuple[int, int]]:
+def _cut(weights: Int64s, most: int) -> list[tuple[int, int]]:
     """Return at most `most` runs of neighbours over all weights, about equally heavy."""
     stops = list(accumulate(pack_sizes(weights, most)))
     return list(pairwise([0, *stops]))
@@ -90,8 +94,8 @@ def _cut(weights: Sequence[int], most: int) -> list[tuple[int, int]]:
 
 def _spread(
     runs: Sequence[tuple[int, int]],
-    weights: Sequence[int],
-    keys: Sequence[str],
+    upto: Int64s,
+    keys: Sequence[str] | range,
     workers: Sequence[Worker],
 ) -> tuple[list[tuple[int, int, Worker]], float]:
     """Give each run to a worker, the heaviest run first to the one with least for its capacity.
@@ -99,12 +103,11 @@ def _spread(
     Returns the runs in plan order with their workers, and how many times the least share the
     greatest is.
     """
-    upto = [0, *accumulate(weights)]
-    heft = [upto[stop] - upto[first] for first, stop in runs]
+    heft = [int(upto[stop] - upto[first]) for first, stop in runs]
     share = dict.fromkeys((w.worker_id for w in workers), 0.0)
     chosen: dict[int, Worker] = {}
     for i in sorted(range(len(runs)), key=lambda i: (-heft[i], i)):
-        key = keys[runs[i][0]]
+        key = str(keys[runs[i][0]])
 
         def burden(worker: Worker, size: int = heft[i], key: str = key) -> tuple[float, int, str]:
             load = share[worker.worker_id] + size / max(worker.capacity, 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import assert_never
@@ -19,17 +19,17 @@ from floeberg.protocol.actions import ExplainedEndpoint, Explanation
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
-from floeberg.protocol.errors import Cancelled, NoWorkers
+from floeberg.protocol.errors import Cancelled, NoWorkers, PlanTooLarge
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.storage import StorageFactory
-from floeberg.protocol.tasks import FileScanTask
-from floeberg.protocol.tickets import ReadOptions, ReadPlan, seal_ticket
+from floeberg.protocol.tickets import ReadOptions, ReadPlan
 from floeberg.server.catalogs import Catalogs, LoadedTable
 from floeberg.server.config import RedeemAt
 from floeberg.server.fleet import Placement, Worker, place
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
+from floeberg.server.flight.sealing import seal_tickets
 from floeberg.server.planning import (
     CountResult,
     ManifestCache,
@@ -62,6 +62,8 @@ class ScanPolicy:
     fallbacks: int = 2
     max_endpoints_per_worker: int = 4
     batch_bytes: int = 2 << 20
+    max_info_bytes: int = 8 << 20
+    max_tasks: int = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,7 @@ class Scans:
                 endpoints.append(
                     ExplainedEndpoint(
                         tasks=len(tasks),
-                        bytes=sum(task.size_bytes for task in tasks),
+                        bytes=tasks.total_bytes,
                         ticket_bytes=len(endpoint.ticket),
                         locations=endpoint.locations,
                     )
@@ -262,6 +264,11 @@ class Scans:
         watch: Stopwatch,
     ) -> ScanAnswer:
         plan, scan = planned.plan, planned.plan.scan
+        if len(plan.tasks) > self._policy.max_tasks:
+            raise PlanTooLarge(
+                f"the scan has {len(plan.tasks)} tasks, and at most {self._policy.max_tasks} are"
+                " handed out"
+            )
         placements = self._placements(plan, workers, watch)
         return ScanAnswer(
             schema=arrow_schema(scan.projection),
@@ -284,9 +291,9 @@ class Scans:
     ) -> tuple[Placement, ...]:
         with watch.step("place tasks on workers"):
             return place(
-                [task.size_bytes for task in plan.tasks],
+                plan.tasks.sizes,
                 workers,
-                affinity=[task.data_file.location for task in plan.tasks],
+                affinity=plan.tasks.locations,
                 endpoints_per_worker=(
                     min(2, self._policy.max_endpoints_per_worker),
                     self._policy.max_endpoints_per_worker,
@@ -304,27 +311,27 @@ class Scans:
     ) -> tuple[Endpoint, ...]:
         expires_at_ms = self._now_ms() + int(self._policy.ticket_seconds * 1000)
         with watch.step("seal tickets"):
+            tickets = seal_tickets(
+                self._read_plan(planned),
+                planned.plan.tasks,
+                [(p.first, p.stop) for p in placements],
+                self._keyring,
+                principal=principal,
+                expires_at_ms=expires_at_ms,
+                max_info_bytes=self._policy.max_info_bytes,
+            )
             return tuple(
-                Endpoint(
-                    seal_ticket(
-                        self._read_plan(planned, planned.plan.tasks[p.first : p.stop]),
-                        self._keyring,
-                        principal=principal,
-                        expires_at_ms=expires_at_ms,
-                    ),
-                    self._locations(p.workers),
-                    expires_at_ms,
-                )
-                for p in placements
+                Endpoint(ticket, self._locations(p.workers), expires_at_ms)
+                for ticket, p in zip(tickets, placements, strict=True)
             )
 
-    def _read_plan(self, planned: PlannedScan, tasks: Sequence[FileScanTask]) -> ReadPlan:
+    def _read_plan(self, planned: PlannedScan) -> ReadPlan:
         scan = planned.plan.scan
         return ReadPlan(
             metadata=scan.metadata.for_reading(scan.snapshot),
             schema_id=scan.schema.schema_id,
             projection=scan.projection,
-            tasks=tasks,
+            tasks=(),  # a ticket has its own
             storage=planned.table.storage,
             options=ReadOptions(
                 batch_size=None,
