@@ -5,6 +5,7 @@
 """
 
 from floeberg.protocol.manifests.columns import DamagedBuffer, Numbers, Strings
+from floeberg.protocol.manifests.concatenating import concat_segments
 from floeberg.protocol.manifests.decoding import (
     DecodeManifest,
     decode_manifest,
@@ -30,6 +31,7 @@ __all__ = [
     "PartitionKind",
     "Segment",
     "Strings",
+    "concat_segments",
     "decode_manifest",
     "decode_plainly",
     "describe_manifest",

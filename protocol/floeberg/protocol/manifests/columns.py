@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -305,6 +305,10 @@ class Packed:
     @property
     def columns(self) -> int:
         return len(self._records)
+
+    @property
+    def keys(self) -> Collection[ColumnKey]:
+        return self._records.keys()
 
     @cached_property
     def facts(self) -> Json:

@@ -145,6 +145,11 @@ class Segment:
         return self._packed.buffer
 
     @property
+    def packed(self) -> Packed:
+        """The columns by their keys, for what makes other segments of them."""
+        return self._packed
+
+    @property
     def size_bytes(self) -> int:
         return len(self._packed.buffer)
 
