@@ -4,6 +4,8 @@ CORPUS ?=
 KEEP ?=
 N ?= 1000
 SEED ?=
+FILES ?=
+ONLY ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -14,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test check bench bench-manifests corpus fuzz oracles java-17 clean
+.PHONY: help demo test check bench bench-manifests bench-planning corpus fuzz oracles java-17 clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,9 +25,12 @@ help:
 	@echo "make check          ruff, mypy, pyright and the import direction"
 	@echo "make bench          the benchmarks"
 	@echo "make bench-manifests   what manifests cost to decode and to prune"
+	@echo "make bench-planning    what plans of up to a million files take, beside Iceberg Java, Polars and PyIceberg"
+	@echo "                    (FILES=\"1000 100000\", ONLY=floeberg without the others; else needs Java 17)"
 	@echo "make fuzz           compare with a plain reader on random tables (N=1000 SEED=…)"
 	@echo "make corpus CORPUS=DIR   read every table of a corpus and compare with its expected rows"
-	@echo "make oracles        read what Spark, PyIceberg and DuckDB write, and the other way round (needs Java 17)"
+	@echo "make oracles        read and plan what Spark, PyIceberg and DuckDB write, and the other way round"
+	@echo "                    (needs Java 17; CORPUS=DIR: plan its tables as well)"
 	@echo "make clean          remove .venv, .venv-oracles and caches"
 	@echo "PYTHON=python3.12   the Python that .venv is made from (3.11 or newer)"
 
@@ -48,6 +53,10 @@ bench: $(READY)
 bench-manifests: $(READY)
 	@$(BIN)/python -m tests.bench.manifests
 
+bench-planning: $(READY) $(if $(ONLY),,java-17 $(ORACLES_READY))
+	@$(BIN)/python -m tests.bench.planning --peers $(ORACLES_BIN)/python \
+	  $(if $(FILES),--files $(FILES)) $(if $(ONLY),--only $(ONLY))
+
 corpus: $(READY)
 	@test -d "$(CORPUS)" || { echo "name the corpus: make corpus CORPUS=DIR" >&2; exit 2; }
 	@$(BIN)/python -m pytest tests/corpus --corpus "$(CORPUS)"
@@ -56,7 +65,8 @@ fuzz: $(READY)
 	@$(BIN)/python -m tests.fuzz --examples $(N) $(if $(SEED),--seed $(SEED))
 
 oracles: java-17 $(ORACLES_READY)
-	@$(ORACLES_BIN)/python -m pytest tests/oracles --oracles -q --tb=line
+	@$(ORACLES_BIN)/python -m pytest tests/oracles --oracles -q --tb=line \
+	  $(if $(CORPUS),--corpus "$(CORPUS)")
 
 java-17:
 	@java -version 2>&1 | grep -q 'version "17\.' || { \
