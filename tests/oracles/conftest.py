@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tests.oracles.oracles import Oracles
 
 MATRIX: pytest.StashKey[Cells] = pytest.StashKey()
+PLANS: pytest.StashKey[Cells] = pytest.StashKey()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -22,6 +23,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[MATRIX] = {}
+    config.stash[PLANS] = {}
     if config.getoption("--oracles"):
         config.addinivalue_line("filterwarnings", "ignore")  # the peers' are theirs to mend
 
@@ -35,6 +37,12 @@ def oracles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracles]:
 
 
 @pytest.fixture
+def plans(request: pytest.FixtureRequest) -> Cells:
+    """How each peer's plans of each table compare, for the summary."""
+    return request.config.stash[PLANS]
+
+
+@pytest.fixture
 def matrix(request: pytest.FixtureRequest) -> Cells:
     """What each oracle said of each table, for the summary."""
     return request.config.stash[MATRIX]
@@ -43,11 +51,12 @@ def matrix(request: pytest.FixtureRequest) -> Cells:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    cells = config.stash.get(MATRIX, {})
-    if not cells:
-        return
-    from tests.oracles.matrix import lines
+    for title, key in (("oracles", MATRIX), ("plans", PLANS)):
+        cells = config.stash.get(key, {})
+        if not cells:
+            continue
+        from tests.oracles.matrix import lines
 
-    terminalreporter.section("oracles")
-    for line in lines(cells):
-        terminalreporter.write_line(line)
+        terminalreporter.section(title)
+        for line in lines(cells):
+            terminalreporter.write_line(line)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from floeberg.embedded import open_table
+from floeberg.embedded import TableScan, open_table
 from tests.oracles.jvm import start_spark
 from tests.oracles.readers import Reader
 from tests.oracles.readers.duckdb_reader import DuckDbReader
@@ -28,7 +28,7 @@ class Oracles:
     """Every peer that reads, and what they and floeberg read."""
 
     def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
+        self.workshop = workshop
         self._made: dict[str, Made | Exception] = {}
         self._ours: dict[tuple[str, str], pa.Table] = {}
         self._duckdb = DuckDbReader()
@@ -48,7 +48,7 @@ class Oracles:
         """Return the table of that title, made at the first call."""
         if title not in self._made:
             namespace, name = title.split(".")
-            shop = replace(self._workshop, namespace=namespace, name=name)
+            shop = replace(self.workshop, namespace=namespace, name=name)
             try:
                 scans = TABLES[title](shop)
                 self._made[title] = Made(namespace, name, shop.directory, tuple(scans))
@@ -67,7 +67,8 @@ class Oracles:
         return self._ours[key]
 
 
-def _read(made: Made, scan: Scan) -> pa.Table:
+def asked_of_floeberg(made: Made, scan: Scan) -> TableScan:
+    """Return the scan as floeberg is asked for it."""
     asked = open_table(str(made.directory)).scan()
     if scan.filter is not None:
         asked = asked.filter(to_json(scan.filter))
@@ -79,6 +80,11 @@ def _read(made: Made, scan: Scan) -> pa.Table:
         asked = asked.use_ref(scan.ref)
     if scan.as_of_ms is not None:
         asked = asked.as_of(scan.as_of_ms)
+    return asked
+
+
+def _read(made: Made, scan: Scan) -> pa.Table:
+    asked = asked_of_floeberg(made, scan)
     table = asked.to_table()
     assert asked.count() == table.num_rows, "count() is not the number of rows"
     assert_same_rows(asked.with_split_size(2000).to_table(), table)

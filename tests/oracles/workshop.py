@@ -115,8 +115,12 @@ class Workshop:
 
     def java_table(self) -> Any:
         """Return the table as Iceberg's Java API has it."""
+        return self.java_table_of(self.table)
+
+    def java_table_of(self, spark_name: str) -> Any:
+        """Return a table by its name in Spark's SQL, as Iceberg's Java API has it."""
         return self.jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-            self.spark._jsparkSession, self.table
+            self.spark._jsparkSession, spark_name
         )
 
     # --- tables that stand elsewhere --------------------------------------------------------------
