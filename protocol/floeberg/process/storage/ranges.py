@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TypeAlias
+
+from floeberg.protocol.errors import FloebergError
 
 Range: TypeAlias = tuple[int, int]
 """(start, length) in bytes."""
@@ -39,6 +42,22 @@ def coalesce(
                 continue
         joined.append((start, length))
     return joined
+
+
+def answer(
+    ranges: Sequence[Range], parts: Iterator[bytes | FloebergError]
+) -> list[bytes] | FloebergError:
+    """Return the bytes of each of `ranges`, or the first error, out of the next of `parts`, which
+    are what came for each of `coalesce(ranges)`."""
+    fetched = coalesce(ranges)
+    found: list[bytes] = []
+    failed: FloebergError | None = None
+    for part in islice(parts, len(fetched)):
+        if not isinstance(part, FloebergError):
+            found.append(part)
+        elif failed is None:
+            failed = part
+    return cut(ranges, fetched, found) if failed is None else failed
 
 
 def cut(ranges: Sequence[Range], fetched: Sequence[Range], parts: Sequence[bytes]) -> list[bytes]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any
 
 import fsspec
@@ -26,15 +25,15 @@ from botocore.exceptions import (
 )
 
 from floeberg.process.storage.locations import split_location
-from floeberg.process.storage.ranges import coalesce, cut
+from floeberg.process.storage.ranges import answer, coalesce
 from floeberg.process.storage.remote_file import RemoteFile
 from floeberg.process.storage.s3 import s3_options
+from floeberg.process.storage.store_errors import not_served, refused
 from floeberg.protocol.errors import (
     AccessDenied,
     BadConfig,
     FloebergError,
     MissingFile,
-    StorageUnavailable,
     Unsupported,
 )
 
@@ -76,14 +75,8 @@ def _named(location: str, exc: Exception) -> FloebergError:
     if isinstance(exc, _NO_CREDENTIALS):
         return AccessDenied(f"there are no credentials to read {location} with: {exc}")
     if isinstance(exc, PermissionError) or status in (401, 403) or code == "InvalidToken":
-        why = f" ({code})" if code and not code.isdecimal() else ""
-        return AccessDenied(
-            f"the object store refused to read {location}{why}: check the credentials and their"
-            " policy"
-        )
-    return StorageUnavailable(
-        f"the object store did not serve {location}: {_describe(exc)}",
-    )
+        return refused(location, code)
+    return not_served(location, _describe(exc))
 
 
 def _store_error(exc: Exception) -> tuple[str, int]:
@@ -169,13 +162,14 @@ class RemoteStorage:
             for start, length in coalesce(ranges)
         ]
         found = iter(self._fetch(wanted))
-        return [_answer(location, ranges, found) for location, ranges in requests]
+        return [answer(ranges, found) for _, ranges in requests]
 
-    def _fetch(self, wanted: Sequence[tuple[str, int, int]]) -> list[object]:
+    def _fetch(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | FloebergError]:
         """Return the bytes of each (location, start, length), or its error, all side by side."""
         keys = [self._key_or_error(location) for location, _, _ in wanted]
         known = [i for i, key in enumerate(keys) if isinstance(key, str)]
         parts: list[object] = list(keys)
+        found: Sequence[object]
         try:
             found = self._call(
                 self._fs.cat_ranges,
@@ -190,7 +184,10 @@ class RemoteStorage:
             found = [exc] * len(known)
         for i, part in zip(known, found, strict=True):
             parts[i] = part
-        return parts
+        return [
+            _range_bytes(location, part, length)
+            for (location, _, length), part in zip(wanted, parts, strict=True)
+        ]
 
     def _key_or_error(self, location: str) -> str | FloebergError:
         try:
@@ -253,29 +250,15 @@ class RemoteStorage:
         return method(*args, timeout=seconds, **kwargs)
 
 
-def _answer(
-    location: str, ranges: Sequence[tuple[int, int]], found: Iterator[object]
-) -> list[bytes] | FloebergError:
-    """Return what was asked for, out of the next parts that were found for it."""
-    fetched = coalesce(ranges)
-    parts = list(islice(found, len(fetched)))
-    try:
-        with _named_errors(location):
-            checked = [
-                _range_bytes(p, length) for p, (_, length) in zip(parts, fetched, strict=True)
-            ]
-    except FloebergError as error:
-        return error
-    return cut(ranges, fetched, checked)
-
-
-def _range_bytes(part: object, length: int) -> bytes:
+def _range_bytes(location: str, part: object, length: int) -> bytes | FloebergError:
+    if isinstance(part, FloebergError):
+        return part
+    if isinstance(part, _STORE_ERRORS):
+        return b"" if _store_error(part)[0] in _BEYOND_THE_END else _named(location, part)
     if isinstance(part, Exception):
-        if _store_error(part)[0] in _BEYOND_THE_END:
-            return b""
         raise part
     assert isinstance(part, (bytes, bytearray, memoryview))
     if len(part) > length:
         # a proxy that ignores the header sends all of the object: not the bytes asked for
-        raise OSError(f"{len(part)} bytes came for a range of {length}")
+        return not_served(location, f"{len(part)} bytes came for a range of {length}")
     return bytes(part)
