@@ -1,4 +1,4 @@
-"""What every storage does, proven on local files and on a real S3."""
+"""What every storage does, proven on local files and on a real S3, by either library."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from floeberg.process.storage import open_storage
+from floeberg.process.storage.remote import RemoteStorage
 from floeberg.protocol.errors import MissingFile
 from floeberg.protocol.storage import Storage, StorageConfig
 
@@ -40,12 +41,22 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def bucket(seaweed) -> tuple[str, Storage]:
+def bucket(seaweed) -> str:
     seaweed.make_bucket("storage-contract")
-    return "storage-contract", open_storage(StorageConfig(seaweed.s3_properties()))
+    return "storage-contract"
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(scope="module")
+def s3(seaweed) -> Storage:
+    return open_storage(StorageConfig(seaweed.s3_properties()))
+
+
+@pytest.fixture(scope="module")
+def s3fs(seaweed) -> Storage:
+    return RemoteStorage("s3", seaweed.s3_properties())
+
+
+@pytest.fixture(params=["local", "s3", "s3fs"])
 def place(request, tmp_path) -> Place:
     if request.param == "local":
 
@@ -57,7 +68,8 @@ def place(request, tmp_path) -> Place:
 
         return Place(open_storage(), f"file://{tmp_path}", put)
     seaweed = request.getfixturevalue("seaweed")
-    name, storage = request.getfixturevalue("bucket")
+    name = request.getfixturevalue("bucket")
+    storage = request.getfixturevalue(request.param)
     directory = os.urandom(4).hex()
 
     def put_objects(files: Mapping[str, bytes]) -> None:

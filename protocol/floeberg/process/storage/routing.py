@@ -55,9 +55,16 @@ class StorageCache:
 def _open_remote(scheme: str, properties: Mapping[str, str]) -> Storage:
     # imported when it is needed: the libraries of object stores take longer to load than all else
     # that a question to a server, or a table of local files, takes
-    from floeberg.process.storage.remote import RemoteStorage
+    def through_fsspec() -> Storage:
+        from floeberg.process.storage.remote import RemoteStorage
 
-    return RemoteStorage(scheme, properties)
+        return RemoteStorage(scheme, properties)
+
+    if scheme != "s3":
+        return through_fsspec()
+    from floeberg.process.storage.s3_storage import S3Storage
+
+    return S3Storage(properties, through_fsspec)
 
 
 class RoutingStorage:
