@@ -11,7 +11,7 @@ import pytest
 
 from floeberg.protocol.errors import StorageUnavailable
 from floeberg.protocol.files import ManifestFile
-from floeberg.server.planning import ManifestCache
+from floeberg.server.planning import ManifestCache, PlanRun
 from floeberg.server.planning.manifest_source import ManifestSource
 from tests.support.lake import TableWriter, required, schema
 from tests.support.scans import RecordingStorage, scan_of
@@ -49,7 +49,9 @@ def table(tmp_path: Path) -> TableWriter:
 def manifests(table: TableWriter) -> Sequence[ManifestFile]:
     snapshot = scan_of(table).snapshot
     assert snapshot is not None
-    return ManifestSource(RecordingStorage(), ManifestCache(), "uuid").manifests(snapshot)
+    return ManifestSource(RecordingStorage(), ManifestCache(), "uuid", PlanRun()).manifests(
+        snapshot
+    )
 
 
 InThread = Callable[[ManifestSource, Sequence[ManifestFile]], Future[list[Any]]]
@@ -63,7 +65,7 @@ def in_thread() -> Iterator[InThread]:
 
 
 def source_of(storage: RecordingStorage, cache: ManifestCache) -> ManifestSource:
-    return ManifestSource(storage, cache, "uuid")
+    return ManifestSource(storage, cache, "uuid", PlanRun())
 
 
 def test_plans_that_need_the_same_at_once_load_it_once(manifests, in_thread):
