@@ -22,6 +22,8 @@ DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
 # Measured in CPython 3.11.
 _MANIFEST_FILE_BYTES = 800
+_KEY_BYTES = 250
+_MERGED_ONCE = 4096
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -61,6 +63,9 @@ class ManifestKey(NamedTuple):
         )
 
 
+_Keys = ManifestKey | tuple[ManifestKey, ...]
+
+
 class Origin(Enum):
     """Where a plan has a segment from."""
 
@@ -88,9 +93,8 @@ class ManifestCache:
         self._store: Hashable = None
         self.files = files
         self._lists: _Lru[tuple[Hashable, ListKey], tuple[ManifestFile, ...]] = _Lru(max_bytes // 8)
-        self._segments: _Lru[tuple[Hashable, ManifestKey], Segment] = _Lru(
-            max_bytes - max_bytes // 8
-        )
+        self._segments: _Lru[tuple[Hashable, _Keys], Segment] = _Lru(max_bytes - max_bytes // 8)
+        self._merged_once = _Recent(_MERGED_ONCE)
         self._under_way = _UnderWay()
 
     def within(self, store: Hashable) -> ManifestCache:
@@ -120,6 +124,23 @@ class ManifestCache:
 
     def keep_segment(self, key: ManifestKey, segment: Segment) -> None:
         self._segments.put((self._store, key), segment, segment.memory_bytes)
+
+    def merged(self, keys: Sequence[ManifestKey]) -> Segment | None:
+        """Return what is remembered of several manifests together.
+
+        It counts as a hit of each of them, and else not at all: they are asked for one by one.
+        """
+        return self._segments.get_if_kept((self._store, tuple(keys)), hits=len(keys))
+
+    def keep_merged(self, keys: Sequence[ManifestKey], segment: Segment) -> None:
+        """Remember manifests together when this is the second time that a plan has them so.
+
+        What a filter has made of the manifest list may never come again.
+        """
+        whole = self._store, tuple(keys)
+        if self._merged_once.has_or_puts(whole):
+            size_bytes = segment.memory_bytes + _KEY_BYTES * len(keys)
+            self._segments.put(whole, segment, size_bytes)
 
     def segment_from_disk(self, key: ManifestKey) -> Segment | None:
         """Return the segment of one manifest, and keep it in memory, if it is in a file."""
@@ -194,6 +215,25 @@ class _UnderWay:
         job.cancel()
 
 
+class _Recent:
+    """The keys, or rather their hashes, that were put last."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._lock = threading.Lock()
+        self._hashes: OrderedDict[int, None] = OrderedDict()
+
+    def has_or_puts(self, key: Hashable) -> bool:
+        """Say whether the key was there; it is from now on."""
+        with self._lock:
+            known = hash(key) in self._hashes
+            self._hashes[hash(key)] = None
+            self._hashes.move_to_end(hash(key))
+            if len(self._hashes) > self._count:
+                self._hashes.popitem(last=False)
+            return known
+
+
 class _Lru(Generic[K, V]):
     """A dictionary bounded by the sum of its values' sizes. An oversized value is not kept."""
 
@@ -222,6 +262,16 @@ class _Lru(Generic[K, V]):
             self.hits += hits
             self.misses += len(keys) - hits
         return found
+
+    def get_if_kept(self, key: K, hits: int) -> V | None:
+        """Return what is kept, counting as many hits; nothing is counted where nothing is kept."""
+        with self._lock:
+            item = self._items.get(key)
+            if item is None:
+                return None
+            self._items.move_to_end(key)
+            self.hits += hits
+            return item[0]
 
     def peek(self, key: K) -> V | None:
         with self._lock:

@@ -12,6 +12,7 @@ from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.manifests import (
     ManifestEntry,
     Segment,
+    concat_segments,
     decode_manifest,
     describe_manifest,
     read_manifest_list,
@@ -26,6 +27,7 @@ from floeberg.server.planning.manifest_cache import (
     Origin,
 )
 from floeberg.server.planning.manifest_loading import call_in_order, load_in_order
+from floeberg.server.planning.manifest_merging import Part, runs
 from floeberg.server.planning.plan import PlanTrace
 from floeberg.server.planning.run import PlanRun
 
@@ -94,6 +96,12 @@ class ManifestSource:
         it is not used up. Raises as `manifests` does, at the first manifest in that order that
         cannot be read.
         """
+        yield from self._segments(manifests, of=len(manifests))
+
+    def _segments(
+        self, manifests: Sequence[ManifestFile], of: int
+    ) -> Generator[tuple[ManifestFile, Segment], None, None]:
+        """Yield some of the `of` manifests that the plan reads."""
         known = [self._just_described(m) for m in manifests]
         unknown = [m for m, loaded in zip(manifests, known, strict=True) if loaded is None]
         kept = iter(self._cache.segments([self._key(m) for m in unknown]))
@@ -105,7 +113,7 @@ class ManifestSource:
                     missing.append(manifests[i])
                 else:
                     known[i] = Loaded(segment, Origin.MEMORY)
-        self._run.reading(len(manifests), sum(m.length for m in missing))
+        self._run.reading(of, sum(m.length for m in missing))
         with closing(
             load_in_order(missing, self._cache, self._table_uuid, self._read_manifest)
         ) as loading:
@@ -117,6 +125,33 @@ class ManifestSource:
                 self._fetched_bytes += loaded.fetched_bytes
                 yield manifest, loaded.segment
                 self._run.read_one()
+
+    def parts(self, manifests: Sequence[ManifestFile]) -> Generator[Part, None, None]:
+        """Yield what `segments` does, in the same order, but many small manifests as one segment.
+
+        Close it, and expect errors, as with `segments`.
+        """
+        found = [(run, self._merged(run)) for run in runs(manifests)]
+        apart = [manifest for run, merged in found if merged is None for manifest in run]
+        with closing(self._segments(apart, of=len(manifests))) as loading:
+            for run, merged in found:
+                if merged is not None:
+                    self._origins[Origin.MEMORY] += len(run)
+                    yield Part(run, merged)
+                    self._run.read_one(len(run))
+                    continue
+                loaded = [next(loading)[1] for _ in run]
+                if len(run) > 1:
+                    merged = concat_segments(loaded)
+                if merged is not None:
+                    self._cache.keep_merged([self._key(m) for m in run], merged)
+                    yield Part(run, merged)
+                else:
+                    for manifest, segment in zip(run, loaded, strict=True):
+                        yield Part([manifest], segment)
+
+    def _merged(self, run: Sequence[ManifestFile]) -> Segment | None:
+        return None if len(run) == 1 else self._cache.merged([self._key(m) for m in run])
 
     def entries(
         self, manifests: Sequence[ManifestFile]

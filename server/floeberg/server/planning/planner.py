@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from floeberg.protocol.expressions.model import FALSE
-from floeberg.protocol.files import ManifestContent, ManifestFile
+from floeberg.protocol.files import ManifestContent
 from floeberg.protocol.manifests import Segment
 from floeberg.protocol.manifests.columns import Int64s
 from floeberg.protocol.planned import DeleteFiles, PlannedFiles
@@ -24,6 +24,7 @@ from floeberg.protocol.splitting import split_size_of
 from floeberg.protocol.storage import Storage
 from floeberg.server.planning.counting import count_tasks
 from floeberg.server.planning.manifest_cache import ManifestCache
+from floeberg.server.planning.manifest_merging import Part
 from floeberg.server.planning.manifest_pruning import prune_manifests
 from floeberg.server.planning.manifest_source import ManifestSource
 from floeberg.server.planning.plan import CountResult, Plan, PlanCounters
@@ -93,23 +94,22 @@ class _Planner:
         )
         deletes = DeleteFiles()
         index: SegmentDeletes | None = None
-        with closing(self._source.segments([*to_read.deletes, *to_read.data])) as read:
+        with closing(self._source.parts([*to_read.deletes, *to_read.data])) as read:
             while True:
                 with step("read manifests"):
                     found = next(read, None)
                 if found is None:
                     break
-                manifest, segment = found
-                if manifest.content is ManifestContent.DELETES:
+                if found.segment.content is ManifestContent.DELETES:
                     with step("prune delete files"):
-                        self._keep_deletes(manifest, segment)
+                        self._keep_deletes(found.segment)
                     continue
                 if index is None:
                     with step("index deletes"):
                         deletes = DeleteFiles(self._delete_parts)
                         index = SegmentDeletes(deletes, self._scan.metadata.spec_by_id)
                 with step("prune files, attach deletes"):
-                    self._keep_files(manifest, segment, index)
+                    self._keep_files(found, index)
         with step("split"):
             split_size = split_size_of(
                 self._scan.request.split_size, self._scan.metadata.properties
@@ -123,8 +123,8 @@ class _Planner:
         trace = replace(self._source.trace, steps=self._watch.steps)
         return Plan(self._scan, tasks, total_records, self._counters, trace)
 
-    def _keep_deletes(self, manifest: ManifestFile, segment: Segment) -> None:
-        rows = self._filters[manifest.spec_id].entries.kept_delete_files(segment)
+    def _keep_deletes(self, segment: Segment) -> None:
+        rows = self._filters[segment.spec_id].entries.kept_delete_files(segment)
         self._delete_parts.append((segment, rows))
         self._counters = replace(
             self._counters,
@@ -134,8 +134,11 @@ class _Planner:
             ),
         )
 
-    def _keep_files(self, manifest: ManifestFile, segment: Segment, index: SegmentDeletes) -> None:
-        kept = self._filters[manifest.spec_id].entries.kept_data_files(segment)
+    def _keep_files(self, part: Part, index: SegmentDeletes) -> None:
+        segment = part.segment
+        # a plan of many small manifests does not name them in its tickets
+        manifest = part.manifests[0] if len(part.manifests) == 1 else None
+        kept = self._filters[segment.spec_id].entries.kept_data_files(segment)
         counters = self._counters
         self._counters = replace(
             counters,

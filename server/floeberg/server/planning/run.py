@@ -126,10 +126,10 @@ class PlanRun:
         self._has_turn = True
         self.enter(phase)
 
-    def read_one(self) -> None:
-        """Say that the plan is done with a manifest. Raises as `check` does."""
+    def read_one(self, manifests: int = 1) -> None:
+        """Say that the plan is done with one more manifest, or several. Raises as `check` does."""
         with self._lock:
-            read = self._progress.manifests_read + 1
+            read = self._progress.manifests_read + manifests
             self._progress = replace(self._progress, manifests_read=read)
         self.check()
 
