@@ -15,7 +15,7 @@ import json
 import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -294,35 +294,26 @@ class Packed:
         # whatever follows was written by a packer
         self.rows: int = rows
         self._view = view
-        records = np.frombuffer(view, _RECORD, columns, _HEADER.size)
-        self._records = {(r[0], r[3]): r for r in records.tolist()}
-        self._facts_at = _HEADER.size + records.nbytes
+        self._records = np.frombuffer(view, _RECORD, columns, _HEADER.size)
+        keys = self._records["section"].tobytes() + self._records["id"].tobytes()
+        self.ids: Mapping[int, tuple[int, ...]]
+        """The ids of each section's columns, in their order."""
+        self._places, self.ids = _places_and_ids(keys)
+        self._facts_at = _HEADER.size + self._records.nbytes
 
     @property
     def buffer(self) -> memoryview:
         return self._view
 
     @property
-    def columns(self) -> int:
-        return len(self._records)
-
-    @property
     def keys(self) -> Collection[ColumnKey]:
-        return self._records.keys()
+        return self._places.keys()
 
     @cached_property
     def facts(self) -> Json:
         at = self._facts_at
         size = int.from_bytes(self._view[at : at + 4], "little")
         return json.loads(bytes(self._view[at + 4 : at + 4 + size]))
-
-    @cached_property
-    def ids(self) -> Mapping[int, tuple[int, ...]]:
-        """The ids of each section's columns, in their order."""
-        found: dict[int, list[int]] = {}
-        for section, column in self._records:
-            found.setdefault(section, []).append(column)
-        return {section: tuple(columns) for section, columns in found.items()}
 
     def numbers(self, key: ColumnKey) -> Numbers | None:
         """Return a column of numbers, None when no row has a value."""
@@ -338,10 +329,10 @@ class Packed:
 
     def column(self, key: ColumnKey) -> Column | None:
         """Return a column of either kind."""
-        record = self._records.get(key)
-        if record is None:
+        place = self._places.get(key)
+        if place is None:
             return None
-        _, kind, is_constant, _, rows, width, data, offsets, bits = record
+        _, kind, is_constant, _, rows, width, data, offsets, bits = self._records[place].item()
         valid = None
         if bits:
             packed = np.frombuffer(self._view, np.uint8, (rows + 7) // 8, bits)
@@ -357,6 +348,25 @@ class Packed:
             return Strings(matrix, None, valid)
         starts = np.frombuffer(self._view, _OFFSETS, rows + 1, offsets)
         return Strings(np.frombuffer(self._view, np.uint8, width, data), starts, valid)
+
+
+@lru_cache(maxsize=1024)
+def _places_and_ids(
+    keys: bytes,
+) -> tuple[Mapping[ColumnKey, int], Mapping[int, tuple[int, ...]]]:
+    """Return the place of each column's record, and the ids of each section's columns.
+
+    `keys` are all sections and then all ids. Buffers of one table mostly have the same columns, and
+    so the same dictionaries, which cost more than the columns of a few rows.
+    """
+    count = len(keys) // 6
+    sections = np.frombuffer(keys, "<u2", count).tolist()
+    columns = np.frombuffer(keys, "<i4", count, 2 * count).tolist()
+    ids: dict[int, list[int]] = {}
+    for section, column in zip(sections, columns, strict=True):
+        ids.setdefault(section, []).append(column)
+    places = {key: i for i, key in enumerate(zip(sections, columns, strict=True))}
+    return places, {section: tuple(columns) for section, columns in ids.items()}
 
 
 def _are_equal(values: Bytes) -> bool:

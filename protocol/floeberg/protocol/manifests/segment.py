@@ -54,8 +54,7 @@ BOUNDS: Final = (LOWER_BOUNDS, UPPER_BOUNDS)
 FORMATS: Final = tuple(FileFormat)
 """File formats by their number in a segment."""
 
-# measured in CPython 3.11: a segment without columns, and each of them
-_OBJECT_BYTES, _COLUMN_BYTES = 3000, 250
+_OBJECT_BYTES = 3000  # measured in CPython 3.11
 
 
 class PartitionKind(StrEnum):
@@ -155,8 +154,8 @@ class Segment:
 
     @property
     def memory_bytes(self) -> int:
-        """About what it costs to keep: the buffer, and the objects that find columns in it."""
-        return self.size_bytes + _OBJECT_BYTES + _COLUMN_BYTES * self._packed.columns
+        """About what it costs to keep: the buffer, and the objects around it."""
+        return self.size_bytes + _OBJECT_BYTES
 
     # --- columns ----------------------------------------------------------------------------------
 
