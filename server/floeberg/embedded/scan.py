@@ -30,7 +30,14 @@ from floeberg.protocol.scans import ResolvedScan, ScanRequest, resolve
 from floeberg.protocol.storage import Storage, StorageConfig
 from floeberg.protocol.suggestions import quoted
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.server.planning import ManifestCache, Stopwatch, explain, plan_files, rest_json
+from floeberg.server.planning import (
+    ManifestCache,
+    PlanRun,
+    Stopwatch,
+    explain,
+    plan_files,
+    rest_json,
+)
 from floeberg.server.planning import count as count_rows
 
 if TYPE_CHECKING:
@@ -43,12 +50,17 @@ _DEFAULT = ScanOptions()
 @dataclass(frozen=True)
 class TableScan:
     """What to read of a table. Every setter returns a new scan; nothing is read until rows are
-    asked for."""
+    asked for.
+
+    `run`, if one is given, is told how far a plan of the scan is: another thread may look, at its
+    `progress`.
+    """
 
     metadata: TableMetadata
     storage: Storage
     config: StorageConfig
     request: ScanRequest = field(default_factory=ScanRequest)
+    run: PlanRun | None = field(default=None, repr=False, compare=False)
 
     # --- what to read -----------------------------------------------------------------------------
 
@@ -122,12 +134,12 @@ class TableScan:
         For planning several snapshots of a table, which share most of their manifests. A cache with
         `SegmentFiles` keeps them on disk, too.
         """
-        return plan_files(self.resolved(), self.storage, cache).tasks
+        return plan_files(self.resolved(), self.storage, cache, self.run).tasks
 
     def plan_files_json(self) -> str:
         """Return the plan as JSON: the REST spec's file scan tasks, with start, length, spec-id,
         data-sequence-number and residual beside each."""
-        return json.dumps(rest_json(plan_files(self.resolved(), self.storage)))
+        return json.dumps(rest_json(plan_files(self.resolved(), self.storage, run=self.run)))
 
     def explain(self) -> Explanation:
         """Return what planning the scan does: what it looks at and rules out, and by what; deletes,
@@ -135,7 +147,7 @@ class TableScan:
         watch = Stopwatch()
         with watch.step("bind names"):
             scan = self.resolved()
-        return explain(plan_files(scan, self.storage), before=watch.steps)
+        return explain(plan_files(scan, self.storage, run=self.run), before=watch.steps)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -166,7 +178,7 @@ class TableScan:
         first batch.
         """
         scan = self.resolved()
-        plan = plan_files(self._split(scan, options), self.storage)
+        plan = plan_files(self._split(scan, options), self.storage, run=self.run)
         return self._read(scan, plan.tasks, options)
 
     def to_batches_for_tasks(
@@ -212,7 +224,7 @@ class TableScan:
         only the other tasks, and no column of them."""
         self.resolved()  # columns don't change the count, but unknown ones are still an error
         scan = resolve(self.metadata, replace(self.request, select=()))
-        counted = count_rows(self._split(scan, options), self.storage)
+        counted = count_rows(self._split(scan, options), self.storage, run=self.run)
         with self._read(scan, counted.to_read, replace(options, limit=None)) as reader:
             for _ in reader:
                 pass
@@ -224,7 +236,7 @@ class TableScan:
         self, is_wanted: Callable[[FileScanTask], bool], options: ScanOptions
     ) -> list[pa.RecordBatch]:
         scan = self.resolved()
-        tasks = plan_files(self._split(scan, options), self.storage).tasks
+        tasks = plan_files(self._split(scan, options), self.storage, run=self.run).tasks
         with self._read(scan, [t for t in tasks if is_wanted(t)], options) as reader:
             return list(reader)
 

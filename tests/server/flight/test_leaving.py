@@ -70,6 +70,11 @@ def wait_for_plan(fleet: LocalFleet, holdup: Holdup) -> RunningPlan:
     return plan
 
 
+def rest_plans(fleet: LocalFleet) -> str:
+    http = fleet.coordinator.addresses()["http"]
+    return f"{http}/v1/warehouse/namespaces/db/tables/orders/plan"
+
+
 def wait_for_no_plan(fleet: LocalFleet) -> None:
     wait_until(lambda: not status_of(fleet).plans, "the plan to end")
 
@@ -149,6 +154,21 @@ def test_running_plans_are_told_of_in_status_and_metrics(fleet: LocalFleet, hold
         assert len(page.tasks) == 8
     wait_for_no_plan(fleet)
     assert plans_counted() == "floeberg_plans_running 0.0"
+
+
+def test_a_plan_of_a_rest_client_ends_when_the_client_leaves(
+    warehouse: Path, orders: TableWriter, holdup: Holdup
+) -> None:
+    with local_fleet(warehouse, 0, holdup.storage, rest_planning=True) as fleet:
+        http = fleet.coordinator.addresses()["http"]
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(
+                f"{http}/v1/warehouse/namespaces/db/tables/orders/plan", json={}, timeout=0.5
+            )
+
+        wait_for_no_plan(fleet)
+        assert holdup.held > 0
+        holdup.release()
 
 
 def test_a_plan_of_a_rest_client_ends_when_it_is_cancelled(

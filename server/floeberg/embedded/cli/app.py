@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -34,9 +34,9 @@ from floeberg.embedded.cli.options import (
     TlsRoots,
     Token,
 )
-from floeberg.embedded.cli.progress import show_progress
+from floeberg.embedded.cli.progress import show_planning, show_progress
 from floeberg.embedded.cli.rows import SHOWN_ROWS, RowFormat, write_rows
-from floeberg.embedded.cli.sources import LocalSource, Selection, ServerSource, Source, reading
+from floeberg.embedded.cli.sources import LocalSource, Selection, ServerSource, Source
 from floeberg.embedded.cli.terminal import console, printable
 from floeberg.embedded.table import open_table
 from floeberg.process.version import floeberg_version
@@ -74,6 +74,11 @@ def _source(
         raise BadRequest("--rebase and --property go with --table; a server has its own")
     with connect(server, token, tls_roots) as lake:
         yield ServerSource(lake.table(table_name(name)))
+
+
+def _planning(source: Source) -> AbstractContextManager[None]:
+    """Show how far planning has come, where a person watches."""
+    return show_planning(source.progress) if sys.stderr.isatty() else nullcontext()
 
 
 def _tell_version(asked: bool) -> None:
@@ -190,7 +195,10 @@ def files(
 ) -> None:
     """List the data files that a scan reads, with their deletes and what is left of the filter."""
     chosen = Selection(filter, None, snapshot_id, ref, as_of, None, not case_insensitive)
-    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+    with (
+        _source(name, server, token, tls_roots, table, rebase, property) as source,
+        _planning(source),
+    ):
         found = source.files(chosen)
     if as_json:
         typer.echo(json.dumps(found))
@@ -223,7 +231,10 @@ def explain(
     chosen = Selection(
         filter, column_names(select), snapshot_id, ref, as_of, limit, not case_insensitive
     )
-    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+    with (
+        _source(name, server, token, tls_roots, table, rebase, property) as source,
+        _planning(source),
+    ):
         found = source.explain(chosen)
     if as_json:
         typer.echo(found.model_dump_json())
@@ -249,7 +260,9 @@ def count(
     """Count rows, from metadata where that is exact."""
     chosen = Selection(filter, None, snapshot_id, ref, as_of, None, not case_insensitive)
     with _source(name, server, token, tls_roots, table, rebase, property) as source:
-        typer.echo(str(source.count(chosen)))
+        with _planning(source):
+            rows = source.count(chosen)
+        typer.echo(str(rows))
 
 
 @app.command()
@@ -305,14 +318,14 @@ def scan(
         not case_insensitive,
         ordered,
     )
-    with (
-        _source(name, server, token, tls_roots, table, rebase, property) as source,
-        reading(source, chosen) as stream,
-    ):
-        rows_are_seen = sys.stdout.isatty() and output is None and format is not RowFormat.TABLE
-        is_watched = sys.stderr.isatty() and not rows_are_seen
-        batches = show_progress(stream) if is_watched else stream.batches
-        write_rows(stream.schema, batches, format, output, shown_rows=shown)
+    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+        with _planning(source):
+            stream = source.rows(chosen)
+        with closing(stream.batches):
+            rows_are_seen = sys.stdout.isatty() and output is None and format is not RowFormat.TABLE
+            is_watched = sys.stderr.isatty() and not rows_are_seen
+            batches = show_progress(stream) if is_watched else stream.batches
+            write_rows(stream.schema, batches, format, output, shown_rows=shown)
 
 
 @app.command()

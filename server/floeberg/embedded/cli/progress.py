@@ -1,15 +1,77 @@
-"""Show how far a scan has come, while a person watches."""
+"""Show how far a plan or a scan has come, while a person watches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 from rich import filesize
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
 
 from floeberg.embedded.cli.sources import RowStream
-from floeberg.embedded.cli.terminal import console
+from floeberg.embedded.cli.terminal import console, plain
+from floeberg.server.planning import PlanProgress
+
+# most plans are made by then, and a line that comes and goes at once only flickers
+_UNSEEN_SECONDS = 0.3
+
+
+@contextmanager
+def show_planning(progress: Callable[[], PlanProgress | None]) -> Iterator[None]:
+    """Draw a line on standard error, while the block takes long, that says what `progress` does:
+    None where that is not known. The line goes when the block ends."""
+    line = Progress(
+        SpinnerColumn(),
+        _PlanColumn(progress),
+        TimeElapsedColumn(),
+        console=console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    line.add_task("")
+    waiting = threading.Timer(_UNSEEN_SECONDS, line.start)
+    waiting.daemon = True
+    waiting.start()
+    try:
+        yield
+    finally:
+        waiting.cancel()
+        waiting.join()
+        line.stop()
+
+
+class _PlanColumn(ProgressColumn):
+    """What a plan is at, asked for each time that the line is drawn."""
+
+    def __init__(self, progress: Callable[[], PlanProgress | None]) -> None:
+        super().__init__()
+        self._progress = progress
+
+    def render(self, task: Task) -> Text:
+        found = self._progress()
+        return plain("planning" if found is None else planning_line(found))
+
+
+def planning_line(progress: PlanProgress) -> str:
+    """Return what a person is told of a plan.
+
+    >>> planning_line(PlanProgress("db.t", None, "read manifests", 63, 12))
+    'planning: read manifests, 12 of 63 manifests read'
+    """
+    read = f", {progress.manifests_read:,} of {progress.manifests:,} manifests read"
+    return f"planning: {progress.phase}{read if progress.manifests else ''}"
 
 
 def show_progress(stream: RowStream) -> Iterator[pa.RecordBatch]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from floeberg.embedded.table import Table
 from floeberg.protocol.actions import Explanation, PlanPage, SnapshotList, TableDescription
 from floeberg.protocol.types import Json
 from floeberg.server.describing import describe_table, list_snapshots
+from floeberg.server.planning import PlanProgress, PlanRun
 
 _READING_THREADS = 2
 
@@ -55,6 +55,11 @@ class RowStream:
 class Source(Protocol):
     """One table, wherever it is read."""
 
+    def progress(self) -> PlanProgress | None:
+        """Return how far the plan has come that is made here, in any thread; None for a server's,
+        which tells nobody but in its status."""
+        ...
+
     def describe(self) -> TableDescription: ...
 
     def snapshots(self) -> SnapshotList: ...
@@ -77,6 +82,9 @@ class ServerSource:
 
     def __init__(self, table: RemoteTable) -> None:
         self._table = table
+
+    def progress(self) -> PlanProgress | None:
+        return None
 
     def describe(self) -> TableDescription:
         return self._table.describe()
@@ -132,6 +140,10 @@ class LocalSource:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self._run = PlanRun()
+
+    def progress(self) -> PlanProgress | None:
+        return self._run.progress
 
     def describe(self) -> TableDescription:
         table = self._table
@@ -155,12 +167,4 @@ class LocalSource:
         return RowStream(reader.schema, reader, None, reader.num_tasks, "tasks")
 
     def _scan(self, selection: Selection) -> TableScan:
-        return self._table.scan(**asdict(selection))
-
-
-@contextmanager
-def reading(source: Source, selection: Selection) -> Iterator[RowStream]:
-    """Give a scan's rows, and stop reading at the end of the block."""
-    stream = source.rows(selection)
-    with closing(stream.batches):
-        yield stream
+        return replace(self._table.scan(**asdict(selection)), run=self._run)

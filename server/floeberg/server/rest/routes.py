@@ -43,6 +43,7 @@ T = TypeVar("T")
 MAX_PLAN_BYTES = 1 << 20
 MAX_TASK_BYTES = 8 << 20  # a plan task holds the filter of its plan, in a longer form
 _RETRY_SECONDS = 1
+_CHECK_SECONDS = 0.25  # how soon a plan ends whose client has left
 
 _SEPARATOR = "\x1f"
 _NAMESPACES = "/v1/{prefix}/namespaces"
@@ -131,12 +132,24 @@ class RestService:
         future = asyncio.wrap_future(job.future)
         # what goes wrong later is asked for by the id; asyncio would call it forgotten
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        await asyncio.wait({future}, timeout=self._wait_seconds)
+        if not await self._within_wait(future, request):
+            self._jobs.cancel(job.plan_id, job.table)
+            raise Cancelled("the client has left")
         if not future.done():
             logger.info("plan goes on in the background", extra={"table": ".".join(name.parts)})
             return _json({"status": "submitted", "plan-id": job.plan_id})
         task = await future
         return await self._completed(task, request, {"plan-id": job.plan_id})
+
+    async def _within_wait(self, future: asyncio.Future[PlanTask], request: Request) -> bool:
+        """Wait until the future is done, or as long as a client waits; say whether it does."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._wait_seconds
+        while (left := until - loop.time()) > 0 and not future.done():
+            await asyncio.wait({future}, timeout=min(left, _CHECK_SECONDS))
+            if not future.done() and await request.is_disconnected():
+                return False
+        return True
 
     async def _fetch_plan(self, request: Request) -> Response:
         job = self._job(request)
