@@ -107,6 +107,38 @@ def test_a_plan_ends_when_its_client_is_killed(fleet: LocalFleet, holdup: Holdup
     assert holdup.held > 0
 
 
+def test_a_plan_that_waits_for_what_another_plan_reads_ends_alone(
+    fleet: LocalFleet, holdup: Holdup
+) -> None:
+    with (
+        fl.connect(fleet.location) as patient,
+        fl.connect(fleet.location) as hasty,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        answer = pool.submit(patient.get_flight_info, ORDERS)
+        wait_for_plan(fleet, holdup)
+        with pytest.raises(fl.FlightTimedOutError):
+            hasty.get_flight_info(ORDERS, SOON)
+
+        wait_until(lambda: len(status_of(fleet).plans) == 1, "the hasty plan to end")
+        holdup.release()
+        assert answer.result(20).total_records == 800
+
+
+def test_a_plan_takes_over_what_another_plan_no_longer_reads(
+    fleet: LocalFleet, holdup: Holdup
+) -> None:
+    with fl.connect(fleet.location) as client, ThreadPoolExecutor(2) as pool:
+        left = pool.submit(client.get_flight_info, ORDERS, fl.FlightCallOptions(timeout=1))
+        wait_for_plan(fleet, holdup)
+        with fl.connect(fleet.location) as patient:
+            answer = pool.submit(patient.get_flight_info, ORDERS)
+            with pytest.raises(fl.FlightTimedOutError):
+                left.result(20)
+            holdup.release()
+            assert answer.result(20).total_records == 800
+
+
 def test_a_schema_whose_client_left_is_not_waited_for(warehouse: Path, orders: TableWriter) -> None:
     holdup = Holdup("metadata.json")
     catalog = WarehouseCatalog("warehouse", str(warehouse), storage_factory=holdup.storage)

@@ -19,6 +19,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 R = TypeVar("R")
 
+# how soon whoever waits for another's call notices that nobody waits for them
+_CHECK_SECONDS = 0.05
+
 
 class _State(Enum):
     WAITING = "waiting"
@@ -66,24 +69,33 @@ class Job(Generic[R]):
             self._call = None
         self._settle(_State.CANCELLED)
 
-    def succeeds(self) -> bool:
-        """Say whether there is a result: makes the call, or waits for who does."""
+    def succeeds(self, check: Callable[[], None] = lambda: None) -> bool:
+        """Say whether there is a result: makes the call, or waits for who does.
+
+        While it waits it calls `check`, several times a second, and raises what that raises.
+        """
         self.run()
-        with self._changed:
-            self._changed.wait_for(lambda: self._state in (_State.DONE, _State.CANCELLED))
+        while not self._wait(_CHECK_SECONDS):
+            check()
         return self._state is _State.DONE and self._error is None
 
-    def result(self) -> R:
-        """Return what the call returns: makes it, or waits for who does.
+    def result(self, check: Callable[[], None] = lambda: None) -> R:
+        """Return what the call returns: makes it, or waits for who does, as `succeeds` does.
 
         Raises what the call raises, and CancelledError when it was given up.
         """
-        self.succeeds()
+        self.succeeds(check)
         if self._state is _State.CANCELLED:
             raise CancelledError
         if self._error is not None:
             raise self._error
         return self._result  # type: ignore[return-value]  # the call's, which may be None
+
+    def _wait(self, seconds: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: self._state in (_State.DONE, _State.CANCELLED), seconds
+            )
 
     def then(self, afterwards: Callable[[], None]) -> None:
         """Call `afterwards`, which must not raise, when the job is done or cancelled: at once, or

@@ -58,9 +58,15 @@ def _give_way() -> None:
 
 
 def load_in_order(
-    manifests: Sequence[ManifestFile], cache: ManifestCache, table_uuid: str | None, read: Read
+    manifests: Sequence[ManifestFile],
+    cache: ManifestCache,
+    table_uuid: str | None,
+    read: Read,
+    check: Callable[[], None] = lambda: None,
 ) -> Generator[Loaded, None, None]:
     """Yield the manifests in order, loading some ahead; `read` gives the bytes of one.
+
+    While it waits for what another plan loads, it calls `check`, and raises what that raises.
 
     Raises what `read` and decoding raise, at the first manifest in that order that they fail for.
     Closing the generator gives up what was not begun.
@@ -76,12 +82,12 @@ def load_in_order(
                 len(ahead) == _AHEAD or ahead_bytes + load.fetched_bytes > _AHEAD_BYTES
             ):
                 ahead_bytes -= ahead[0].fetched_bytes
-                yield _taken(ahead)
+                yield _taken(ahead, check)
             load.begin(lane)
             ahead.append(load)
             ahead_bytes += load.fetched_bytes
         while ahead:
-            yield _taken(ahead)
+            yield _taken(ahead, check)
     finally:
         for load in ahead:
             load.leave()
@@ -104,8 +110,8 @@ def call_in_order(calls: Sequence[Callable[[], R]]) -> list[R]:
             job.cancel()
 
 
-def _taken(ahead: deque[_Load]) -> Loaded:
-    loaded = ahead[0].result()
+def _taken(ahead: deque[_Load], check: Callable[[], None]) -> Loaded:
+    loaded = ahead[0].result(check)
     ahead.popleft().leave()
     return loaded
 
@@ -139,11 +145,11 @@ class _Load:
                 self._fetching.then(lambda: self._go_on(lane))
                 _pools().fetching.submit(lane, self._fetching, self.fetched_bytes, until=own)
 
-    def result(self) -> Loaded:
+    def result(self, check: Callable[[], None]) -> Loaded:
         """Return the manifest, loaded by then: if need be here and now."""
         if self._is_first:
-            return self._loading.result()
-        if self._loading.succeeds():
+            return self._loading.result(check)
+        if self._loading.succeeds(check):
             return Loaded(self._loading.result().segment, Origin.MEMORY)
         # what failed for another plan may do for this one, which has a storage of its own
         return self._decoded()

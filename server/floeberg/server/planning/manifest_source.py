@@ -115,7 +115,9 @@ class ManifestSource:
                     known[i] = Loaded(segment, Origin.MEMORY)
         self._run.reading(of, sum(m.length for m in missing))
         with closing(
-            load_in_order(missing, self._cache, self._table_uuid, self._read_manifest)
+            load_in_order(
+                missing, self._cache, self._table_uuid, self._read_manifest, self._run.check
+            )
         ) as loading:
             for i, manifest in enumerate(manifests):
                 loaded, known[i] = known[i], None  # not kept for longer than it is used
