@@ -1,7 +1,8 @@
-"""`make bench-manifests`: what a manifest costs to decode, to keep and to prune.
+"""`make bench-manifests`: what a manifest costs to decode, to keep, to prune and to hand out.
 
 Decoders are timed in turns on one manifest, by CPU time an entry; pruning by columns on the same
-manifest as often as makes a million entries, each time with another filter.
+manifest as often as makes a million entries, each time with another filter. Tickets are of all its
+files, written and opened.
 """
 
 from __future__ import annotations
@@ -15,16 +16,23 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.json_form import expression_from_json
+from floeberg.protocol.expressions.model import TRUE
 from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.manifests import Segment, decode_plainly
 from floeberg.protocol.manifests.decoding import decode_by_walking
 from floeberg.protocol.partitioning import PartitionField, PartitionSpec
+from floeberg.protocol.plan_codec import decode_plan, encode_plan
+from floeberg.protocol.planned import PlannedFiles, References
+from floeberg.protocol.planned_tasks import PlannedTasks
+from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.schema import Schema
+from floeberg.protocol.storage import StorageConfig
 from floeberg.protocol.transforms import Bucket, Day
 from floeberg.protocol.types import (
     DateType,
@@ -39,6 +47,7 @@ from floeberg.protocol.types import (
 )
 from floeberg.server.planning.vectorised import SegmentFilter
 from tests.support.avro_container import container
+from tests.support.plan_strategies import METADATA, SCHEMA
 
 _TYPES: list[PrimitiveType] = [
     LongType(),
@@ -50,6 +59,7 @@ _TYPES: list[PrimitiveType] = [
 ]
 _FIRST_MICROS, _DAY_MICROS = 1_700_000_000_000_000, 86_400_000_000
 _MILLION = 1_000_000
+_NOWHERE = StorageConfig()
 
 
 def main() -> None:
@@ -64,11 +74,16 @@ def main() -> None:
             raw, manifest = bench_manifest(arguments.entries, columns, codec)
             decoding.add_row(str(columns), codec, *_decoding_cells(raw, manifest, arguments.rounds))
     console.print("µs of CPU an entry, medians:", decoding)
-    segment = decode_by_walking(*bench_manifest(arguments.entries, 18, "null"))
+    raw, manifest = bench_manifest(arguments.entries, 18, "null")
+    segment = decode_by_walking(raw, manifest)
     pruning = RichTable("filter", "ms a million entries", "kept of them")
     for title, filter_ in _FILTERS.items():
         pruning.add_row(title, *_pruning_cells(segment, filter_, arguments.rounds))
     console.print("Pruning, CPU time, medians:", pruning)
+    tickets = RichTable("tickets that", "bytes a task", "written, µs a task", "opened, µs a task")
+    for title, by_manifests in (("list files", False), ("name manifests", True)):
+        tickets.add_row(title, *_ticket_cells(segment, manifest, by_manifests, arguments.rounds))
+    console.print("Tickets, CPU time, medians:", tickets)
 
 
 def _decoding_cells(raw: bytes, manifest: ManifestFile, rounds: int) -> list[str]:
@@ -98,6 +113,26 @@ def _pruning_cells(
     seconds = [_cpu_seconds(partial(prune, chosen)) for chosen in filters]
     to_million = _MILLION / times / len(segment)
     return [f"{statistics.median(seconds) * 1000 * to_million:.0f}", f"{statistics.mean(kept):.0%}"]
+
+
+def _ticket_cells(
+    segment: Segment, manifest: ManifestFile, by_manifests: bool, rounds: int
+) -> list[str]:
+    rows = np.arange(len(segment))
+    kept = PlannedFiles(
+        segment, rows, (TRUE,), np.zeros_like(rows), References.none(len(rows)), manifest
+    )
+    plan = ReadPlan(METADATA, METADATA.current_schema_id, SCHEMA, PlannedTasks([kept]), _NOWHERE)
+    written = [
+        _cpu_seconds(lambda: encode_plan(plan, by_manifests=by_manifests)) for _ in range(rounds)
+    ]
+    raw = encode_plan(plan, by_manifests=by_manifests)
+    opened = [_cpu_seconds(lambda: decode_plan(raw)) for _ in range(rounds)]
+    to_micros = 1e6 / len(rows)
+    return [
+        f"{len(raw) / len(rows):.2f}",
+        *(f"{statistics.median(seconds) * to_micros:.2f}" for seconds in (written, opened)),
+    ]
 
 
 def _cpu_seconds(run: Callable[[], object]) -> float:
