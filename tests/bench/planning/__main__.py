@@ -27,6 +27,7 @@ from tests.bench.planning.reporting import (
     JAVA,
     POLARS,
     PYICEBERG,
+    RESTARTED,
     WARM,
     figures,
     target_table,
@@ -55,8 +56,9 @@ def main() -> None:
             console.print(figures(f"{table.name} (seconds)", of_table), "")
             results |= of_table
     if arguments.small_plans:
+        large = max(tables, key=lambda table: table.files)
         small = [t for t in _SMALL_TABLES if existing_or_generated(t, warehouse)]
-        console.print(_small_plans(measure_small_plans(warehouse, tables[0], small)), "")
+        console.print(_small_plans(measure_small_plans(warehouse, large, small)), "")
     console.print(target_table(targets(results)))
 
 
@@ -97,10 +99,12 @@ def _sides(
     arguments: argparse.Namespace, table: BenchTable, disk_cache: Path
 ) -> Sequence[SideOfComparison]:
     ours = partial(SideProcess, sys.executable, "floeberg_side", str(arguments.directory.resolve()))
+    restarted = partial(ours, "--disk-cache", str(disk_cache))
     peer = partial(SideProcess, arguments.peers)
     sides = [
         SideOfComparison(WARM, ours),
         SideOfComparison(COLD, ours, forget=True),
+        SideOfComparison(RESTARTED, restarted, anew=True),
         SideOfComparison(JAVA, partial(peer, "java_side")),
         SideOfComparison(POLARS, partial(peer, "polars_side")),
         SideOfComparison(

@@ -1,5 +1,8 @@
 """floeberg: from the command that GetFlightInfo brings to sealed tickets, as a coordinator does it,
 with eight workers that are members and never asked for anything.
+
+Its cache has room for the largest table. With a directory for decoded manifests, a new process is a
+coordinator that was started again.
 """
 
 from __future__ import annotations
@@ -18,19 +21,23 @@ from floeberg.protocol.registration import RegisterWorker, seal_registration
 from floeberg.protocol.sealing import Keyring
 from floeberg.server.catalogs import Catalogs, WarehouseCatalog
 from floeberg.server.flight.members import Members
+from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.scans import ScanPolicy, Scans
+from floeberg.server.planning import ManifestCache, SegmentFiles
 from tests.bench.planning.questions import Filter
 from tests.bench.planning.sides.serving import serve
 
 _WORKERS = 8
 _LEASE_SECONDS = 86_400.0
+CACHE_BYTES = 2 << 30
 
 
 class FloebergSide:
     """Plans through `Scans.answer`; `forget` starts with empty caches."""
 
-    def __init__(self, warehouse: Path) -> None:
+    def __init__(self, warehouse: Path, disk_cache: Path | None = None) -> None:
         self._warehouse = warehouse
+        self._disk_cache = disk_cache
         self.forget()
 
     def plan(self, metadata_file: str, filter_: Filter) -> int:
@@ -43,6 +50,8 @@ class FloebergSide:
         registry, keyring = CollectorRegistry(), Keyring.generate()
         storages = StorageCache(open_storage)
         catalog = WarehouseCatalog("bench", str(self._warehouse), storage_factory=storages)
+        files = None if self._disk_cache is None else SegmentFiles(str(self._disk_cache))
+        self._manifests = ManifestCache(CACHE_BYTES, files)
         self._scans = Scans(
             Catalogs([catalog]),
             _members(keyring, registry),
@@ -50,6 +59,8 @@ class FloebergSide:
             ScanPolicy(),
             storages,
             registry,
+            PlanRuns(registry),
+            manifests=self._manifests,
         )
 
     def cpu_seconds(self) -> float:
@@ -59,7 +70,7 @@ class FloebergSide:
         return os.getpid()
 
     def cached_bytes(self) -> int:
-        return 0
+        return self._manifests.size_bytes
 
 
 def command(table: str, filter_: Filter) -> bytes:
@@ -93,4 +104,6 @@ def worker(number: int) -> RegisterWorker:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("warehouse", type=Path)
-    serve(FloebergSide(parser.parse_args().warehouse))
+    parser.add_argument("--disk-cache", type=Path)
+    arguments = parser.parse_args()
+    serve(FloebergSide(arguments.warehouse, arguments.disk_cache))
