@@ -60,47 +60,57 @@ class MalformedPlan(ValueError):
 def encode_plan(plan: ReadPlan, *, by_manifests: bool = False) -> bytes:
     """Return `plan` as bytes, the same for the same tasks; its files' metrics are left out.
 
-    The tasks are listed, or named `by_manifests` where they can be (see `can_be_named`): that takes
-    a few bytes a file at most, and whoever decodes it has to read the manifests again. Raises
-    `PlanTooLarge` for a plan above `MAX_DOCUMENT_BYTES`, which no worker would take.
+    `by_manifests`, and what is raised, are `PlanEncoder.encode`'s.
     """
-    planned = as_planned(plan.tasks)
-    is_named = by_manifests and can_be_named(planned)
-    if len(planned) > MAX_ROWS:
-        raise PlanTooLarge(f"{len(planned)} tasks are too many for one ticket")
-    tasks = encode_named(planned) if is_named else encode_tasks(planned)
-    options = {k: v for k, v in asdict(plan.options).items() if v != _OPTIONS[k]}
-    description = dump_json(
-        {
+    return PlanEncoder(plan).encode(plan.tasks, by_manifests=by_manifests)
+
+
+class PlanEncoder:
+    """Encodes plans that differ from `plan` in their tasks alone: the rest is written once."""
+
+    def __init__(self, plan: ReadPlan) -> None:
+        options = {k: v for k, v in asdict(plan.options).items() if v != _OPTIONS[k]}
+        common = {
             "metadata": plan.metadata.to_json(),
             "schema_id": plan.schema_id,
             "projection": plan.projection.to_json(),
             "rebase": dict(plan.storage.rebase),
             "options": options,
-            **tasks.described,
         }
-    )
-    document = b"".join((_LENGTH.pack(len(description)), description, tasks.tables))
-    if len(document) > MAX_DOCUMENT_BYTES:
-        raise PlanTooLarge(
-            f"{len(planned)} tasks are too many for one ticket: they take {len(document)} bytes,"
-            f" and {MAX_DOCUMENT_BYTES} are read"
+        self._common = dump_json(common)
+        self._properties = dict(plan.storage.properties)
+
+    def encode(self, tasks: Sequence[FileScanTask], *, by_manifests: bool = False) -> bytes:
+        """Return the plan of `tasks` as bytes.
+
+        They are listed, or named `by_manifests` where they can be (see `can_be_named`): that takes
+        a few bytes a file at most, and whoever decodes it has to read the manifests again. Raises
+        `PlanTooLarge` for a plan above `MAX_DOCUMENT_BYTES`, which no worker would take.
+        """
+        planned = as_planned(tasks)
+        is_named = by_manifests and can_be_named(planned)
+        if len(planned) > MAX_ROWS:
+            raise PlanTooLarge(f"{len(planned)} tasks are too many for one ticket")
+        encoded = encode_named(planned) if is_named else encode_tasks(planned)
+        # two objects as one: neither is empty
+        description = self._common[:-1] + b"," + dump_json(encoded.described)[1:]
+        document = b"".join((_LENGTH.pack(len(description)), description, encoded.tables))
+        if len(document) > MAX_DOCUMENT_BYTES:
+            raise PlanTooLarge(
+                f"{len(planned)} tasks are too many for one ticket: they take {len(document)}"
+                f" bytes, and {MAX_DOCUMENT_BYTES} are read"
+            )
+        keys = [base64.b64encode(key).decode() for key in encoded.keys]
+        secrets = dump_json({"properties": self._properties, "keys": keys})
+        return b"".join(
+            (
+                bytes([KIND_MANIFESTS if is_named else KIND_TASKS]),
+                _LENGTH.pack(len(secrets)),
+                secrets,
+                _LENGTH.pack(len(document)),
+                _zstd().compress(document, asbytes=True),
+            )
         )
-    secrets = dump_json(
-        {
-            "properties": dict(plan.storage.properties),
-            "keys": [base64.b64encode(key).decode() for key in tasks.keys],
-        }
-    )
-    return b"".join(
-        (
-            bytes([KIND_MANIFESTS if is_named else KIND_TASKS]),
-            _LENGTH.pack(len(secrets)),
-            secrets,
-            _LENGTH.pack(len(document)),
-            _zstd().compress(document, asbytes=True),
-        )
-    )
 
 
 def listed_bytes(tasks: PlannedTasks) -> int:

@@ -44,6 +44,7 @@ __all__ = [
     "encode_place",
     "encode_plan",
     "open_ticket",
+    "seal_encoded",
     "seal_ticket",
     "with_resume",
 ]
@@ -73,23 +74,37 @@ def seal_ticket(
     *,
     principal: str | None,
     expires_at_ms: int,
-    by_manifests: bool = False,
     random: Callable[[int], bytes] = os.urandom,
 ) -> bytes:
     """Return a ticket for `plan` from its start, sealed with the active key.
 
-    `by_manifests` is `encode_plan`'s. Raises `PlanTooLarge` for a plan that is too large for one
-    ticket.
+    Raises `PlanTooLarge` for a plan that is too large for one ticket.
+    """
+    return seal_encoded(
+        encode_plan(plan), keyring, principal=principal, expires_at_ms=expires_at_ms, random=random
+    )
+
+
+def seal_encoded(
+    plan: bytes,
+    keyring: Keyring,
+    *,
+    principal: str | None,
+    expires_at_ms: int,
+    random: Callable[[int], bytes] = os.urandom,
+) -> bytes:
+    """Return a ticket for a plan that is encoded already, see `PlanEncoder`.
+
+    Raises `PlanTooLarge` for a plan that is too large for one ticket.
     """
     head = dump_json({"principal": principal, "expires_at_ms": expires_at_ms})
-    content = _LENGTH.pack(len(head)) + head + encode_plan(plan, by_manifests=by_manifests)
+    content = b"".join((_LENGTH.pack(len(head)), head, plan))
     header = MAGIC + message_header(keyring.active, VERSION)
     sealed = keyring.active.seal(TICKET, content, header, random(NONCE_BYTES))
     ticket = header + encode_place(START) + sealed
     if len(ticket) > MAX_TICKET_BYTES:
         raise PlanTooLarge(
-            f"{len(plan.tasks)} tasks are too many for one ticket: it has {len(ticket)} bytes, and"
-            f" {MAX_TICKET_BYTES} are read"
+            f"a ticket of {len(ticket)} bytes is too large: {MAX_TICKET_BYTES} are read"
         )
     return ticket
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from floeberg.protocol.errors import PlanTooLarge
 from floeberg.protocol.named_task_codec import can_be_named
-from floeberg.protocol.plan_codec import listed_bytes
+from floeberg.protocol.plan_codec import PlanEncoder, listed_bytes
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.tickets import seal_ticket
+from floeberg.protocol.tickets import seal_encoded
 
 MAX_ANSWER_BYTES = 512 << 20
 """Beyond 2 GiB of answer, pyarrow ends the process; no client takes as much as this."""
@@ -37,15 +36,15 @@ def seal_tickets(
     `MAX_ANSWER_BYTES`.
     """
     by_manifests = _take_more_than(tasks, max_info_bytes)
+    encoder = PlanEncoder(plan)
     tickets = []
     total = 0
     for first, stop in runs:
-        ticket = seal_ticket(
-            replace(plan, tasks=tasks[first:stop]),
+        ticket = seal_encoded(
+            encoder.encode(tasks[first:stop], by_manifests=by_manifests),
             keyring,
             principal=principal,
             expires_at_ms=expires_at_ms,
-            by_manifests=by_manifests,
         )
         total += len(ticket)
         if total > MAX_ANSWER_BYTES:
