@@ -182,11 +182,9 @@ def _deletes(
         # each of a dozen files of one partition
         last = len(bounds) - 1
         later = [bounds[min(i + 12 * _DAYS * _BUCKETS, last)] for i in files.tolist()]
-        for metric, texts in ((s.LOWER_BOUNDS, min), (s.UPPER_BOUNDS, max)):
-            found = [
-                texts(bounds[i], other) for i, other in zip(files.tolist(), later, strict=True)
-            ]
-            _strings(packer, (metric, DELETE_FILE_PATH_ID), found)
+        ranges = [sorted((bounds[i], path)) for i, path in zip(files.tolist(), later, strict=True)]
+        _strings(packer, (s.LOWER_BOUNDS, DELETE_FILE_PATH_ID), [first for first, _ in ranges])
+        _strings(packer, (s.UPPER_BOUNDS, DELETE_FILE_PATH_ID), [last for _, last in ranges])
     return Segment(packer.finish())
 
 

@@ -107,6 +107,9 @@ class References:
 
     def used(self) -> Int64s:
         """Return the numbers that are in any list, once each and ascending."""
+        if int(self.counts().sum()) <= len(self.numbers):
+            places = ranges_as_places(self.starts.ravel(), self.stops.ravel())
+            return np.unique(self.numbers[places])
         edges = np.zeros(len(self.numbers) + 1, dtype=np.int64)
         np.add.at(edges, self.starts.ravel(), 1)
         np.subtract.at(edges, self.stops.ravel(), 1)
@@ -153,6 +156,15 @@ class DeleteFiles:
         """Return one of the columns of numbers that every entry has, see `Segment.numbers`."""
         found = [_numbers(segment, rows, field_id) for segment, rows in self.parts]
         return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+
+    def column(self, field_id: int) -> Int64s:
+        """Return one of the deletes' own numbers (see `Segment.numbers`) for all, 0 for none."""
+        found = [np.zeros(0, dtype=np.int64)]
+        for segment, rows in self.parts:
+            column = segment.numbers(field_id)
+            values = np.zeros(len(segment)) if column is None else column.values
+            found.append(values[rows].astype(np.int64))
+        return np.concatenate(found)
 
     def files(self, numbers: Sequence[int] | Int64s) -> list[DeleteFile]:
         """Return delete files by their numbers; the same number gives the same object."""

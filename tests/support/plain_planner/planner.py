@@ -11,12 +11,12 @@ from floeberg.protocol.scans import ResolvedScan
 from floeberg.protocol.splitting import split, split_size_of
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.server.planning.counting import count_tasks
 from floeberg.server.planning.delete_index import DeleteIndex
 from floeberg.server.planning.manifest_pruning import prune_manifests
 from floeberg.server.planning.partition_keys import partition_key
 from floeberg.server.planning.plan import Plan, PlanCounters
 from floeberg.server.planning.pruning import SpecFilters
+from tests.support.plain_planner.counting import count_plainly
 from tests.support.plain_planner.pruning import FileFilter
 
 
@@ -124,10 +124,10 @@ class _Planner:
         limit = self._scan.request.limit
         if limit == 0:
             return 0
-        counted = count_tasks(tasks)
-        if not counted.is_exact:
+        rows, to_read = count_plainly(tasks)
+        if to_read:
             return None
-        return counted.rows if limit is None else min(counted.rows, limit)
+        return rows if limit is None else min(rows, limit)
 
 
 def _distinct_deletes(tasks: Sequence[FileScanTask]) -> int:

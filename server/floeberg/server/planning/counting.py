@@ -7,37 +7,87 @@ delete files, which may name a row twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
 
 from floeberg.protocol.expressions.model import TRUE
-from floeberg.protocol.tasks import FileScanTask
+from floeberg.protocol.files import FileFormat
+from floeberg.protocol.manifests import segment as s
+from floeberg.protocol.manifests.columns import Int64s, Mask
+from floeberg.protocol.planned import DeleteFiles, PlannedFiles, References
+from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.server.planning.plan import CountResult
 
-
-def rows_by_metadata(task: FileScanTask) -> int | None:
-    """Return the rows that the task's whole file contributes, None where it must be read.
-
-    A negative count, as old imports wrote it, and a vector with more rows than its file count
-    nothing: whoever reads them finds out.
-    """
-    data = task.data_file
-    if task.residual != TRUE or not all(d.is_deletion_vector for d in task.delete_files):
-        return None
-    rows = data.record_count - sum(d.record_count for d in task.delete_files)
-    return rows if 0 <= rows <= data.record_count else None
+_PUFFIN: Final = s.FORMATS.index(FileFormat.PUFFIN)
 
 
-def count_tasks(tasks: Iterable[FileScanTask]) -> CountResult:
+def count_tasks(tasks: PlannedTasks) -> CountResult:
     """Divide the tasks of a plan into those counted here and those to be read.
 
     The ranges of a divided file stay together: metadata counts files, not ranges.
     """
-    rows = 0
-    to_read = []
-    for task in tasks:
-        counted = rows_by_metadata(task)
-        if counted is None:
-            to_read.append(task)
-        elif task.start == 0:
-            rows += counted
-    return CountResult(rows, tuple(to_read))
+    by_file = rows_by_metadata(tasks.files, tasks.deletes)
+    by_task = by_file[tasks.ranges.files]
+    is_counted = by_task >= 0
+    counted = by_task[is_counted & (tasks.ranges.starts == 0)]
+    to_read = PlannedTasks() if is_counted.all() else tasks.where(~is_counted)
+    return CountResult(_exact_sum(counted), to_read)
+
+
+def rows_by_metadata(files: tuple[PlannedFiles, ...], deletes: DeleteFiles) -> Int64s:
+    """Return the rows that each file contributes, -1 for one that must be read.
+
+    Files count through all parts. A negative count, as old imports wrote it, and a vector with more
+    rows than its file count nothing: whoever reads them finds out.
+    """
+    vectors = _VectorCounts(deletes)
+    found = [np.zeros(0, dtype=np.int64)]
+    for part in files:
+        column = part.segment.numbers(s.RECORD_COUNT)
+        assert column is not None or not len(part)
+        if column is None:
+            continue
+        records = column.values[part.rows].astype(np.int64)
+        is_whole = np.array([residual == TRUE for residual in part.residuals], dtype=np.bool_)
+        deleted, are_vectors = vectors.of(part.deletes)
+        rows = records - deleted
+        is_counted = is_whole[part.residual_of] & are_vectors & (rows >= 0) & (rows <= records)
+        found.append(np.where(is_counted, rows, -1))
+    return np.concatenate(found)
+
+
+class _VectorCounts:
+    """How many rows the deletes of files name, and whether all of them are vectors."""
+
+    def __init__(self, deletes: DeleteFiles) -> None:
+        is_other = deletes.column(s.FORMAT) != _PUFFIN
+        self._counts = np.where(is_other, 0, deletes.column(s.RECORD_COUNT))
+        self._others = is_other.astype(np.int64)
+        self._summed: tuple[Int64s, Int64s, Int64s] | None = None
+
+    def of(self, lists: References) -> tuple[Int64s, Mask]:
+        """Return both for each file."""
+        if not lists.starts.shape[1]:
+            return np.zeros(len(lists), dtype=np.int64), np.ones(len(lists), dtype=np.bool_)
+        counts, others = self._upto(lists.numbers)
+        deleted, other = (
+            (upto[lists.stops] - upto[lists.starts]).sum(axis=1) for upto in (counts, others)
+        )
+        return deleted, other == 0
+
+    def _upto(self, numbers: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the sums over the numbers before each place."""
+        if self._summed is None or self._summed[0] is not numbers:  # segments share them
+            counts, others = (
+                np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(column[numbers])])
+                for column in (self._counts, self._others)
+            )
+            self._summed = numbers, counts, others
+        return self._summed[1], self._summed[2]
+
+
+def _exact_sum(rows: Int64s) -> int:
+    if float(rows.sum(dtype=np.float64)) < 1 << 62:
+        return int(rows.sum())
+    return sum(rows.tolist())

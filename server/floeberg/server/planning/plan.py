@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.scans import ResolvedScan
-from floeberg.protocol.tasks import FileScanTask
 from floeberg.server.planning.steps import Step
 
 
@@ -122,7 +121,7 @@ class CountResult:
     """
 
     rows: int
-    to_read: tuple[FileScanTask, ...] = ()
+    to_read: PlannedTasks = field(default_factory=PlannedTasks)
 
     @property
     def is_exact(self) -> bool:

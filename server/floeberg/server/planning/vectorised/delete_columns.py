@@ -30,9 +30,9 @@ class DeleteColumns:
 
     def __init__(self, deletes: DeleteFiles) -> None:
         self._parts = deletes.parts
-        self.contents = self._numbers(s.CONTENT)
-        self.formats = self._numbers(s.FORMAT)
-        self.sequences = self._numbers(s.SEQUENCE_NUMBER)
+        self.contents = deletes.column(s.CONTENT)
+        self.formats = deletes.column(s.FORMAT)
+        self.sequences = deletes.column(s.SEQUENCE_NUMBER)
         self.path_ids = np.full(len(deletes), -1, dtype=np.int64)
         named: list[Int64s] = []
         texts: list[Any] = [pa.array([], pa.binary())]
@@ -55,17 +55,6 @@ class DeleteColumns:
         for segment, rows in self._parts:
             yield first, segment, rows
             first += len(rows)
-
-    def _numbers(self, field_id: int) -> Int64s:
-        found = [np.zeros(0, dtype=np.int64)]
-        for segment, rows in self._parts:
-            column = segment.numbers(field_id)
-            found.append(
-                np.zeros(len(rows), dtype=np.int64)
-                if column is None
-                else column.values[rows].astype(np.int64)
-            )
-        return np.concatenate(found)
 
     def path_ranges(self, chosen: Mask) -> dict[int, tuple[bytes, bytes]]:
         """Return what bounds on paths leave, of those of the `chosen` deletes that have them."""
