@@ -277,8 +277,12 @@ class _Values:
 
     def _lists(self, field_id: int) -> list[tuple[int, ...]]:
         starts, counts, items = self._segment.lists(field_id)
-        listed = items.tolist()
-        pairs = zip(starts[self._rows].tolist(), counts[self._rows].tolist(), strict=True)
+        size = counts[self._rows]
+        first = np.cumsum(size) - size
+        # of these rows alone: there may be few of very many
+        places = np.repeat(starts[self._rows] - first, size) + np.arange(size.sum())
+        listed = items[places].tolist()
+        pairs = zip(first.tolist(), size.tolist(), strict=True)
         return [tuple(listed[at : at + count]) for at, count in pairs]
 
     def _partitions(self) -> list[Mapping[int, Value | None]]:
