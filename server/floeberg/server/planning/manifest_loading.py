@@ -21,9 +21,9 @@ from floeberg.server.planning.fair_pool import FairPool, Job
 from floeberg.server.planning.manifest_cache import Loaded, ManifestCache, ManifestKey, Origin
 
 _FETCHES_AT_ONCE = 16
-_FETCHED_BYTES = 64 << 20
+_FETCHED_BYTES = 32 << 20
 # of one plan: what is fetched, decoded, or waits for that, and what waits to be used
-_AHEAD_BYTES, _AHEAD = 64 << 20, 64
+_AHEAD_BYTES, _AHEAD = 32 << 20, 64
 _DECODING_NICENESS = 5
 
 R = TypeVar("R")
