@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from floeberg.protocol.expressions.model import FALSE
-from floeberg.protocol.files import DataFile, DeleteFile, ManifestContent, ManifestFile
+from floeberg.protocol.files import Content, DataFile, DeleteFile, ManifestContent, ManifestFile
 from floeberg.protocol.manifests import ManifestEntry, read_manifest, read_manifest_list
 from floeberg.protocol.manifests.reading import describe_manifest
 from floeberg.protocol.scans import ResolvedScan
@@ -17,6 +17,7 @@ from floeberg.server.planning.partition_keys import partition_key
 from floeberg.server.planning.plan import Plan, PlanCounters
 from floeberg.server.planning.pruning import SpecFilters
 from tests.support.plain_planner.counting import count_plainly
+from tests.support.plain_planner.equality_pruning import may_match_a_row
 from tests.support.plain_planner.pruning import FileFilter
 
 
@@ -107,9 +108,18 @@ class _Planner:
             if not filter_.metrics_may_match(residual, file):
                 self._by_metrics += 1
                 continue
-            deletes = self._deletes.applying_to(file, partition_key(filter_.spec, file.partition))
+            found = self._deletes.applying_to(file, partition_key(filter_.spec, file.partition))
+            deletes = tuple(
+                d
+                for d in found
+                if d.content is not Content.EQUALITY_DELETES or self._may_match_a_row(d, file)
+            )
             for start, length in split(file, self._split_size):
                 yield FileScanTask(file, deletes, residual, start, length)
+
+    def _may_match_a_row(self, delete: DeleteFile, file: DataFile) -> bool:
+        may_be_imported = self._scan.metadata.name_mapping() is not None
+        return may_match_a_row(delete, file, self._scan.schema, may_be_imported=may_be_imported)
 
     def _filter(self, spec_id: int) -> FileFilter:
         metadata = self._scan.metadata

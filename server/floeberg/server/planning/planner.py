@@ -107,7 +107,12 @@ class _Planner:
                 if index is None:
                     with step("index deletes"):
                         deletes = DeleteFiles(self._delete_parts)
-                        index = SegmentDeletes(deletes, self._scan.metadata.spec_by_id)
+                        index = SegmentDeletes(
+                            deletes,
+                            self._scan.metadata.spec_by_id,
+                            self._scan.schema,
+                            may_be_imported=self._scan.metadata.name_mapping() is not None,
+                        )
                 with step("prune files, attach deletes"):
                     self._keep_files(found, index)
         with step("split"):

@@ -21,7 +21,9 @@ from floeberg.protocol.manifests import segment as s
 from floeberg.protocol.manifests.columns import Int64s
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.planned import DeleteFiles, References, ranges_as_places
+from floeberg.protocol.schema import Schema
 from floeberg.server.planning.vectorised.delete_columns import DeleteColumns, DeletePartitions
+from floeberg.server.planning.vectorised.equality_bounds import EqualityBounds
 from floeberg.server.planning.vectorised.ordered import Mask
 from floeberg.server.planning.vectorised.path_ranges import PathRanges
 from floeberg.server.planning.vectorised.suffixes import Suffixes
@@ -36,14 +38,18 @@ class SegmentDeletes:
         self,
         deletes: DeleteFiles,
         specs: Callable[[int], PartitionSpec],
+        schema: Schema | None = None,
         *,
+        may_be_imported: bool = False,
         most_pairs: int = 4_000_000,
     ) -> None:
         """`specs` gives a partition spec by its id.
 
-        In a segment with more than `most_pairs` of a file and a delete whose bounds on paths admit
-        it, these bounds are not asked, so that a plan of wide ones keeps to its memory. Raises
-        `CorruptDeletes` for a second vector of one data file.
+        With a `schema`, equality deletes are ruled out by the statistics of its columns;
+        `may_be_imported` is explained by `decode_bounds`. In a segment with more than `most_pairs`
+        of a file and a delete that bounds, on paths or of columns, have to decide on, they are not
+        asked, so that a plan of very many keeps to its memory. Raises `CorruptDeletes` for a second
+        vector of one data file.
         """
         self._deletes = deletes
         self._most_pairs = most_pairs
@@ -78,6 +84,13 @@ class SegmentDeletes:
         self._ranges = PathRanges([ranges[i] for i in bounded.tolist()], self._codes[bounded])
         self._numbers = np.concatenate(self._parts)
         self._all_global = len(self._global) == self._length
+        self._equality_bounds = (
+            None
+            if schema is None
+            else EqualityBounds(
+                deletes, np.flatnonzero(is_equality), schema, may_be_imported=may_be_imported
+            )
+        )
 
     def _add(self, chosen: Mask, groups: Int64s, *, strict: bool = False) -> Suffixes:
         numbers = np.flatnonzero(chosen)
@@ -112,7 +125,7 @@ class SegmentDeletes:
         """Return the numbers, ascending, of the deletes that apply to each of `rows`.
 
         `segment` is of a data manifest, and `rows`, ascending, are those of its files that are
-        kept. A list may have position deletes that do not name its file, never lacks one that does.
+        kept. A list may have deletes of which no row is in its file, never lacks one that has any.
         Raises `CorruptDeletes` when a delete that names one of the files does not fit it: leaving
         it out would bring deleted rows back.
         """
@@ -123,11 +136,13 @@ class SegmentDeletes:
         everywhere = np.zeros(len(rows), dtype=np.int64)
         lists = _Lists(self._numbers, len(rows))
         lists.add(self._global, everywhere, sequences)
+        partitions = everywhere if self._all_global else self._partitions.find(segment, rows)
+        lists.add(self._equality, partitions, sequences)
+        if self._equality_bounds:
+            lists.exclude(self._equality_bounds, segment, rows, self._most_pairs)
         if self._all_global:
             return lists.references()
-        partitions = self._partitions.find(segment, rows)
         files = _Files(segment, rows, sequences, partitions)
-        lists.add(self._equality, partitions, sequences)
         vectors, named = self._naming(files)
         lists.keep(*vectors)
         lists.keep(*named)
@@ -228,10 +243,44 @@ class _Lists:
         self._ranges.append((stops - counts, stops))
         self._numbers = np.concatenate([self._numbers, numbers])
 
+    def exclude(
+        self, bounds: EqualityBounds, segment: Segment, rows: Int64s, most_pairs: int
+    ) -> None:
+        """Take out equality deletes, which all lists have so far, that bounds rule out."""
+        if not self._ranges:
+            return
+        files = bounds.of(segment, rows)
+        doubtful = files.doubtful()
+        if not len(doubtful):
+            return
+        is_doubtful = np.isin(self._numbers, doubtful)
+        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(is_doubtful)])
+        places = np.flatnonzero(is_doubtful)
+        starts, stops = self._stacked()
+        if int((before[stops] - before[starts]).sum()) > most_pairs:
+            return
+        of_doubt = References(before[starts], before[stops], self._numbers[places])
+        counts, numbers = of_doubt.flat()
+        owners = np.repeat(np.arange(self._rows), np.diff(counts))
+        changed = np.unique(owners[files.exclude(owners, numbers)])
+        whole = References(starts[changed], stops[changed], self._numbers)
+        if not len(changed) or int(whole.counts().sum()) > most_pairs:
+            return
+        for range_starts, range_stops in self._ranges:
+            range_starts[changed] = range_stops[changed]
+        counts, numbers = whole.flat()
+        owners = np.repeat(changed, np.diff(counts))
+        kept = ~files.exclude(owners, numbers)
+        self.append(owners[kept], numbers[kept])
+
+    def _stacked(self) -> _Ranges:
+        starts, stops = (np.stack(column, axis=1) for column in zip(*self._ranges, strict=True))
+        return starts, stops
+
     def references(self) -> References:
         if not self._ranges:
             return References.none(self._rows)
-        starts, stops = (np.stack(column, axis=1) for column in zip(*self._ranges, strict=True))
+        starts, stops = self._stacked()
         found = References(starts, stops, self._numbers)
         # thousands of small segments must not have a copy of all numbers each
         is_shared = len(self._numbers) == self._shared

@@ -92,7 +92,7 @@ class SegmentMetrics:
         everything = np.ones(self._rows, dtype=np.bool_)
         if self._schema.find(field_id) is None or not self._has_one_value_a_row(field_id):
             return everything
-        column = _Counts(self._segment, field_id, self._record_counts)
+        column = ColumnCounts(self._segment, field_id, self._record_counts)
         if predicate.op is Op.IS_NULL:
             return ~column.has_no_nulls(is_top_level=len(self._schema.path(field_id)) == 1)
         some_value = _not(column.is_all_null(), self._rows)
@@ -123,7 +123,7 @@ class SegmentMetrics:
         )
 
 
-class _Counts:
+class ColumnCounts:
     """The counts of one column: where they are unknown, they are no reason to skip a file."""
 
     def __init__(

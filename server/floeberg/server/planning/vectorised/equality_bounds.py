@@ -1,0 +1,271 @@
+"""Which equality deletes can match no row of a data file, by the statistics of both.
+
+A delete matches a row by all of its columns. So one column is enough to rule it out: when the
+values of one lie outside the bounds of the other, or one has nulls only and the other none. It
+errs by saying "may match": what is absent is unknown. Left out are floats, whose NaN is in no
+bound and whose zeros are two, and UUIDs, which writers have ordered in two ways.
+Spec: "Equality Delete Files", "Field-level Metrics and Statistics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from floeberg.protocol.manifests import Segment
+from floeberg.protocol.manifests import segment as s
+from floeberg.protocol.manifests.columns import Int64s
+from floeberg.protocol.planned import DeleteFiles, ranges_as_places
+from floeberg.protocol.schema import Schema
+from floeberg.protocol.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IntType,
+    ListType,
+    LongType,
+    MapType,
+    PrimitiveType,
+    StringType,
+    TimestampType,
+    TimeType,
+)
+from floeberg.server.planning.vectorised.bounds import decode_columns
+from floeberg.server.planning.vectorised.metrics import ColumnCounts
+from floeberg.server.planning.vectorised.ordered import ByteColumn, Mask, OrderedColumn
+
+_Values: TypeAlias = npt.NDArray[Any]
+_ORDERED = (
+    BooleanType,
+    IntType,
+    LongType,
+    DateType,
+    TimeType,
+    TimestampType,
+    DecimalType,
+    StringType,
+    FixedType,
+    BinaryType,
+)
+
+
+def usable_type(field_id: int, schema: Schema) -> PrimitiveType | None:
+    """Return the type of a column that can rule deletes out, None for one that cannot."""
+    field = schema.find(field_id)
+    if field is None or not isinstance(field.type, _ORDERED):
+        return None
+    above = [schema.find(i) for i in schema.path(field_id)[:-1]]
+    if any(f is None or isinstance(f.type, ListType | MapType) for f in above):
+        return None
+    return field.type
+
+
+@dataclass(frozen=True, slots=True)
+class _Stats:
+    """What is known of one column in some files; bounds mean nothing where they are not known."""
+
+    lower: _Values
+    has_lower: Mask
+    upper: _Values
+    has_upper: Mask
+    has_no_nulls: Mask
+    is_all_null: Mask
+
+
+class EqualityBounds:
+    """The statistics of a plan's equality deletes. Safe to share between threads.
+
+    `numbers` are those of the deletes, ascending; `may_be_imported` is explained by
+    `decode_bounds`.
+    """
+
+    def __init__(
+        self, deletes: DeleteFiles, numbers: Int64s, schema: Schema, *, may_be_imported: bool
+    ) -> None:
+        self._numbers = numbers
+        self._columns = list(_columns(deletes, numbers, schema, may_be_imported))
+
+    def __bool__(self) -> bool:
+        """Say whether any delete can be ruled out."""
+        return bool(self._columns)
+
+    def of(self, segment: Segment, rows: Int64s) -> FileBounds:
+        """Return the statistics of data files, to be compared with those of the deletes."""
+        return FileBounds(self._numbers, [(c, c.of(segment, rows)) for c in self._columns])
+
+
+class FileBounds:
+    """The statistics of some data files beside those of a plan's equality deletes."""
+
+    def __init__(self, numbers: Int64s, columns: Sequence[tuple[_Column, _Stats]]) -> None:
+        self._numbers = numbers
+        self._columns = columns
+
+    def doubtful(self) -> Int64s:
+        """Return the numbers of the deletes that may be ruled out for some file, ascending.
+
+        Quick, and enough where the bounds of deletes are as wide as those of the files.
+        """
+        found = np.zeros(len(self._numbers), dtype=np.bool_)
+        for column, files in self._columns:
+            deletes = column.stats
+            apart = np.zeros(len(deletes.lower), dtype=np.bool_)
+            if files.has_upper.any():
+                least = files.upper[files.has_upper].min()
+                apart |= deletes.has_lower & np.greater(deletes.lower, least).astype(np.bool_)
+            if files.has_lower.any():
+                most = files.lower[files.has_lower].max()
+                apart |= deletes.has_upper & np.less(deletes.upper, most).astype(np.bool_)
+            if not files.has_no_nulls.any():
+                apart &= deletes.has_no_nulls
+            else:
+                apart |= deletes.is_all_null
+            if files.is_all_null.any():
+                apart |= deletes.has_no_nulls
+            found[column.places[apart]] = True
+        return self._numbers[found]
+
+    def exclude(self, places: Int64s, numbers: Int64s) -> Mask:
+        """Say of pairs of a file's place and a delete's number whether the delete is ruled out."""
+        excluded = np.zeros(len(places), dtype=np.bool_)
+        at = np.searchsorted(self._numbers, numbers)
+        for column, files in self._columns:
+            of_delete = column.place_of[at]
+            pairs = np.flatnonzero(~excluded & (of_delete >= 0))
+            i, j, deletes = places[pairs], of_delete[pairs], column.stats
+            above = deletes.has_lower[j] & files.has_upper[i]
+            above &= np.greater(deletes.lower[j], files.upper[i]).astype(np.bool_)
+            below = deletes.has_upper[j] & files.has_lower[i]
+            below &= np.less(deletes.upper[j], files.lower[i]).astype(np.bool_)
+            # a null matches a null
+            no_nulls = deletes.has_no_nulls[j] | files.has_no_nulls[i]
+            one_null = (deletes.is_all_null[j] & files.has_no_nulls[i]) | (
+                deletes.has_no_nulls[j] & files.is_all_null[i]
+            )
+            excluded[pairs] = ((above | below) & no_nulls) | one_null
+        return excluded
+
+
+class _Column:
+    """One column that deletes compare: `places` of those that do, and their statistics."""
+
+    def __init__(
+        self,
+        field_id: int,
+        type_: PrimitiveType,
+        places: Int64s,
+        count: int,
+        parts: Sequence[tuple[Segment, Int64s]],
+        *,
+        is_top_level: bool,
+        may_be_imported: bool,
+    ) -> None:
+        self._field_id = field_id
+        self._type = type_
+        self._is_top_level = is_top_level
+        self._may_be_imported = may_be_imported
+        self.places = places
+        self.place_of = np.full(count, -1, dtype=np.int64)
+        self.place_of[places] = np.arange(len(places))
+        found = [self.of(segment, rows) for segment, rows in parts]
+        self.stats = _Stats(*(np.concatenate(c) for c in zip(*map(_fields, found), strict=True)))
+
+    def of(self, segment: Segment, rows: Int64s) -> _Stats:
+        bounds = decode_columns(
+            self._type,
+            segment.bounds(s.LOWER_BOUNDS, self._field_id),
+            segment.bounds(s.UPPER_BOUNDS, self._field_id),
+            may_be_imported=self._may_be_imported,
+        )
+        records = segment.numbers(s.RECORD_COUNT)
+        assert records is not None
+        counts = ColumnCounts(segment, self._field_id, records.values.astype(np.int64))
+        all_null = counts.is_all_null()
+        return _Stats(
+            *self._values(bounds.lower, rows),
+            *self._values(bounds.upper, rows),
+            counts.has_no_nulls(is_top_level=self._is_top_level)[rows],
+            np.zeros(len(rows), dtype=np.bool_) if all_null is None else all_null[rows],
+        )
+
+    def _values(self, column: OrderedColumn | None, rows: Int64s) -> tuple[_Values, Mask]:
+        """Return the bounds of some files, and which have one; text and bytes as objects."""
+        if isinstance(column, ByteColumn):
+            values: _Values = np.empty(len(rows), dtype=np.object_)
+            values[:] = column.values.take(pa.array(rows)).to_pylist()
+        elif column is not None:
+            values = column.values[rows]
+        elif isinstance(self._type, StringType | FixedType | BinaryType):
+            values = np.full(len(rows), b"", dtype=np.object_)
+        else:
+            values = np.zeros(len(rows), dtype=np.int64)
+        if column is None:
+            return values, np.zeros(len(rows), dtype=np.bool_)
+        known = column.known
+        return values, np.ones(len(rows), dtype=np.bool_) if known is None else known[rows]
+
+
+def _fields(stats: _Stats) -> tuple[_Values, Mask, _Values, Mask, Mask, Mask]:
+    return (
+        stats.lower,
+        stats.has_lower,
+        stats.upper,
+        stats.has_upper,
+        stats.has_no_nulls,
+        stats.is_all_null,
+    )
+
+
+def _columns(
+    deletes: DeleteFiles, numbers: Int64s, schema: Schema, may_be_imported: bool
+) -> Iterator[_Column]:
+    """Yield the columns that any of the deletes compares and that can rule it out."""
+    parts: list[tuple[Segment, Int64s, Int64s]] = []
+    compared: list[dict[int, Mask]] = []
+    first = 0
+    for segment, rows in deletes.parts:
+        start, stop = np.searchsorted(numbers, [first, first + len(rows)])
+        if start < stop:
+            chosen = rows[numbers[start:stop] - first]
+            parts.append((segment, chosen, np.arange(start, stop)))
+            compared.append(_compared_columns(segment, chosen))
+        first += len(rows)
+    for field_id in sorted({i for found in compared for i in found}):
+        type_ = usable_type(field_id, schema)
+        if type_ is None:
+            continue
+        having = [
+            (segment, rows[found[field_id]], places[found[field_id]])
+            for (segment, rows, places), found in zip(parts, compared, strict=True)
+            if field_id in found
+        ]
+        yield _Column(
+            field_id,
+            type_,
+            np.concatenate([places for *_, places in having]),
+            len(numbers),
+            [(segment, rows) for segment, rows, _ in having],
+            is_top_level=len(schema.path(field_id)) == 1,
+            may_be_imported=may_be_imported,
+        )
+
+
+def _compared_columns(segment: Segment, rows: Int64s) -> dict[int, Mask]:
+    """Return the columns that deletes of a segment compare, and which of `rows` do."""
+    starts, counts, items = segment.lists(s.EQUALITY_IDS)
+    starts, counts = starts[rows], counts[rows]
+    owners = np.repeat(np.arange(len(rows)), counts)
+    ids = items[ranges_as_places(starts, starts + counts)]
+    found: dict[int, Mask] = {}
+    for field_id in np.unique(ids).tolist():
+        compares = np.zeros(len(rows), dtype=np.bool_)
+        compares[owners[ids == field_id]] = True
+        found[field_id] = compares
+    return found
