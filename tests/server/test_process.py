@@ -101,10 +101,12 @@ def test_processes_serve_a_table_and_tickets_need_nothing_but_data_files(
     assert all(location.endswith(".parquet") for location in asked)
 
 
+@pytest.mark.parametrize("max_info_bytes", [8 << 20, 0], ids=["listed", "named"])
 def test_a_killed_worker_ends_its_streams_retryably_and_is_dropped_after_its_lease(
-    started: Processes, warehouse: Path
+    started: Processes, warehouse: Path, max_info_bytes: int
 ) -> None:
-    coordinator = started.coordinator(warehouse, "--lease-seconds", "1")
+    flags = ("--lease-seconds", "1", "--max-info-bytes", str(max_info_bytes))
+    coordinator = started.coordinator(warehouse, *flags)
     doomed, other = (started.worker(coordinator) for _ in range(2))
     await_members(coordinator, doomed, other)
     info = plan(coordinator)
