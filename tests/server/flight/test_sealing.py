@@ -75,6 +75,17 @@ def test_files_of_unknown_manifests_are_listed_whatever_that_takes():
     assert plan.tasks == tasks
 
 
+def test_each_ticket_names_manifests_where_it_can():
+    parts = [planned_files(FILES[:20]), replace(planned_files(FILES[20:40]), manifest=None)]
+    tasks = PlannedTasks(parts)
+
+    named, listed, both = tickets_of(tasks, [(0, 10), (20, 40), (10, 30)], 0)
+
+    assert isinstance(named.tasks, NamedTasks)
+    assert listed.tasks == tasks[20:40]
+    assert both.tasks == tasks[10:30]
+
+
 def test_tickets_beyond_what_any_client_takes_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sealing, "MAX_ANSWER_BYTES", 1500)
     tasks = PlannedTasks([planned_files(FILES[:20])])

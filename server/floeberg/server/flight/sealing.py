@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from floeberg.protocol.errors import PlanTooLarge
-from floeberg.protocol.named_task_codec import can_be_named
 from floeberg.protocol.plan_codec import PlanEncoder, listed_bytes
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadPlan
@@ -31,9 +30,9 @@ def seal_tickets(
 ) -> list[bytes]:
     """Return a ticket for each run of `tasks`, from a first one up to another, read as `plan` says.
 
-    Tickets list their tasks while all of them take about `max_info_bytes` at most, and name
-    manifests beyond that, where these are known. Raises `PlanTooLarge` for more than
-    `MAX_ANSWER_BYTES`.
+    Tickets list their tasks while all of them take about `max_info_bytes` at most. Beyond that each
+    names manifests whose files all come from manifests that are known (`can_be_named`). Raises
+    `PlanTooLarge` for more than `MAX_ANSWER_BYTES`.
     """
     by_manifests = _take_more_than(tasks, max_info_bytes)
     encoder = PlanEncoder(plan)
@@ -58,4 +57,4 @@ def seal_tickets(
 def _take_more_than(tasks: PlannedTasks, max_info_bytes: int) -> bool:
     if len(tasks) * _MOST_BYTES_A_TASK <= max_info_bytes:
         return False  # without a closer look, which takes longer than small plans do
-    return listed_bytes(tasks) > max_info_bytes and can_be_named(tasks)
+    return listed_bytes(tasks) > max_info_bytes
