@@ -12,12 +12,14 @@ from floeberg.embedded import TableScan, open_table
 from floeberg.process.storage import open_storage
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import FloebergError
+from floeberg.protocol.plan_codec import PlanEncoder
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.scans import ResolvedScan
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.storage import Storage, StorageConfig
-from floeberg.protocol.tickets import open_ticket, seal_ticket
+from floeberg.protocol.tickets import open_ticket, seal_encoded
 from floeberg.server.planning import Plan, plan_files
+from floeberg.worker.cache import LoadingCache
 from floeberg.worker.reading import to_batches_for_tasks
 from tests.corpus.cases import Case
 from tests.support.plain_planner import PlainPlan, comparable, plan_plainly
@@ -62,30 +64,35 @@ def test_in_process(case: Case) -> None:
     check(case, lambda: scan_of(case).to_table())
 
 
-def test_through_tickets(case: Case) -> None:
+@pytest.mark.parametrize("by_manifests", [False, True], ids=["listed", "named"])
+def test_through_tickets(case: Case, by_manifests: bool) -> None:
     """The plan's tasks, each sealed on its own and read by a worker's code, give the same rows."""
 
     def read() -> pa.Table:
         table = open_table(case.source, rebase=case.rebase)
         scan = scan_of(case).resolved()
+        tasks = plan_files(scan, scan_of(case).storage).tasks
+        plan = ReadPlan(
+            metadata=table.metadata.for_reading(scan.snapshot),
+            schema_id=scan.schema.schema_id,
+            projection=scan.projection,
+            tasks=(),
+            storage=StorageConfig(rebase=case.rebase),
+        )
+        encoder = PlanEncoder(plan)
         tickets = [
-            seal_ticket(
-                ReadPlan(
-                    metadata=table.metadata.for_reading(scan.snapshot),
-                    schema_id=scan.schema.schema_id,
-                    projection=scan.projection,
-                    tasks=(task,),
-                    storage=StorageConfig(rebase=case.rebase),
-                ),
+            seal_encoded(
+                encoder.encode(tasks[i : i + 1], by_manifests=by_manifests),
                 KEYS,
                 principal=None,
                 expires_at_ms=1_000,
             )
-            for task in scan_of(case).plan_files()
+            for i in range(len(tasks))
         ]
         plans = [open_ticket(ticket, KEYS, now_ms=0).plan for ticket in tickets]
+        storage, manifests = open_storage(StorageConfig(rebase=case.rebase)), LoadingCache()
         placed = [
-            p for plan in plans for p in to_batches_for_tasks(plan, open_storage(plan.storage))
+            p for plan in plans for p in to_batches_for_tasks(plan, storage, manifests=manifests)
         ]
         return pa.Table.from_batches(
             [p.batch for p in placed], schema=arrow_schema(scan.projection)

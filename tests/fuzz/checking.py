@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,7 +22,7 @@ from floeberg.protocol.expressions.text import format_filter
 from floeberg.protocol.plans import ReadOptions, ReadPlan, ResumePlace
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.storage import StorageConfig
-from floeberg.protocol.tickets import open_ticket, seal_ticket, with_resume
+from floeberg.protocol.tickets import encode_plan, open_ticket, seal_encoded, with_resume
 from floeberg.server.planning import plan_files
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.reading import to_batches_for_tasks
@@ -275,21 +276,23 @@ def check_tickets(asked: Asked) -> None:
     rng = Random(len(asked.everything))
     scan = asked.scan.with_split_size(rng.choice((0, 100)))
     resolved = scan.resolved()
-    tasks = list(plan_files(resolved, scan.storage).tasks)
-    rng.shuffle(tasks)
+    tasks = plan_files(resolved, scan.storage).tasks
+    cuts = sorted({0, len(tasks), *(rng.randint(0, len(tasks)) for _ in range(len(tasks) // 2))})
+    runs = list(pairwise(cuts))
+    rng.shuffle(runs)
     found: list[pa.RecordBatch] = []
-    while tasks:
-        size = rng.randint(1, 3)
-        part, tasks = tasks[:size], tasks[size:]
+    for first, stop in runs:
         plan = ReadPlan(
             metadata=resolved.metadata.for_reading(resolved.snapshot),
             schema_id=resolved.schema.schema_id,
             projection=resolved.projection,
-            tasks=tuple(part),
+            tasks=tasks[first:stop],
             storage=scan.config,
             options=ReadOptions(batch_size=rng.choice((1, 2, None)), prune=asked.options.prune),
         )
-        ticket: bytes | None = seal_ticket(plan, KEYRING, principal=None, expires_at_ms=2**50)
+        by_manifests = rng.random() < 0.5
+        encoded = encode_plan(plan, by_manifests=by_manifests)
+        ticket: bytes | None = seal_encoded(encoded, KEYRING, principal=None, expires_at_ms=2**50)
         while ticket is not None:
             ticket = _redeem(ticket, scan, found, most=rng.choice((1, 2, 99)))
     same_rows("by tickets", pa.Table.from_batches(found, scan.schema()), asked.expected())
