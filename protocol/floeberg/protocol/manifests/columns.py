@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
@@ -50,14 +50,14 @@ _RECORD = np.dtype(
         ("valid", "<u8"),
     ]
 )
-_NUMBERS, _FIXED, _VARIABLE = 0, 1, 2
-_WIDTHS: Mapping[int, np.dtype[np.signedinteger]] = {
+NUMBERS, FIXED, VARIABLE = 0, 1, 2
+WIDTHS: Mapping[int, np.dtype[np.signedinteger]] = {
     1: np.dtype(np.int8),
     2: np.dtype(np.int16).newbyteorder("<"),
     4: np.dtype(np.int32).newbyteorder("<"),
     8: np.dtype(np.int64).newbyteorder("<"),
 }
-_OFFSETS = np.dtype("<i4")
+OFFSETS = np.dtype("<i4")
 
 
 class DamagedBuffer(ValueError):
@@ -139,7 +139,7 @@ Column: TypeAlias = Numbers | Strings
 
 def narrowest(low: int, high: int) -> np.dtype[np.signedinteger]:
     """Return the smallest type that holds `low` to `high`."""
-    for width, dtype in _WIDTHS.items():
+    for width, dtype in WIDTHS.items():
         limit = 1 << (8 * width - 1)
         if -limit <= low and high < limit:
             return dtype
@@ -189,7 +189,7 @@ class Packer:
         is_constant = low == high and valid is None
         stored = values[:1] if is_constant else values
         at = self._put(stored.astype(dtype))
-        self._record(key, _NUMBERS, is_constant, len(values), dtype.itemsize, at, 0, valid)
+        self._record(key, NUMBERS, is_constant, len(values), dtype.itemsize, at, 0, valid)
         return Placed(len(self._records) - 1, values)
 
     def strings(
@@ -209,10 +209,10 @@ class Packer:
             return
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        if offsets[-1] > np.iinfo(_OFFSETS).max:
+        if offsets[-1] > np.iinfo(OFFSETS).max:
             raise OverflowError("a column holds more than 2 GiB of text")
-        at, offsets_at = self._put(data), self._put(offsets.astype(_OFFSETS))
-        self._record(key, _VARIABLE, False, len(lengths), len(data), at, offsets_at, valid)
+        at, offsets_at = self._put(data), self._put(offsets.astype(OFFSETS))
+        self._record(key, VARIABLE, False, len(lengths), len(data), at, offsets_at, valid)
 
     def _fixed(self, key: ColumnKey, values: Bytes, rows: int, valid: Mask | None) -> None:
         is_constant = valid is None and _are_equal(values)
@@ -223,7 +223,7 @@ class Packer:
             spread[valid] = values
             values = spread
         width = values.shape[1]
-        self._record(key, _FIXED, is_constant, rows, width, self._put(values), 0, valid)
+        self._record(key, FIXED, is_constant, rows, width, self._put(values), 0, valid)
 
     def _record(
         self,
@@ -294,20 +294,17 @@ class Packed:
         # whatever follows was written by a packer
         self.rows: int = rows
         self._view = view
-        self._records = np.frombuffer(view, _RECORD, columns, _HEADER.size)
-        keys = self._records["section"].tobytes() + self._records["id"].tobytes()
+        self.records: npt.NDArray[np.void] = np.frombuffer(view, _RECORD, columns, _HEADER.size)
+        """A column's record each, in the order of columns."""
+        keys = self.records["section"].tobytes() + self.records["id"].tobytes()
         self.ids: Mapping[int, tuple[int, ...]]
         """The ids of each section's columns, in their order."""
         self._places, self.ids = _places_and_ids(keys)
-        self._facts_at = _HEADER.size + self._records.nbytes
+        self._facts_at = _HEADER.size + self.records.nbytes
 
     @property
     def buffer(self) -> memoryview:
         return self._view
-
-    @property
-    def keys(self) -> Collection[ColumnKey]:
-        return self._places.keys()
 
     @cached_property
     def facts(self) -> Json:
@@ -332,21 +329,21 @@ class Packed:
         place = self._places.get(key)
         if place is None:
             return None
-        _, kind, is_constant, _, rows, width, data, offsets, bits = self._records[place].item()
+        _, kind, is_constant, _, rows, width, data, offsets, bits = self.records[place].item()
         valid = None
         if bits:
             packed = np.frombuffer(self._view, np.uint8, (rows + 7) // 8, bits)
             valid = np.unpackbits(packed, count=rows).view(np.bool_)
         # not `broadcast_to`, which takes longer than all the rest
         step = 0 if is_constant else width
-        if kind == _NUMBERS:
-            dtype = _WIDTHS[width]
+        if kind == NUMBERS:
+            dtype = WIDTHS[width]
             values = np.ndarray((rows,), dtype, self._view, data, strides=(step,))
             return Numbers(values, valid)
-        if kind == _FIXED:
+        if kind == FIXED:
             matrix = np.ndarray((rows, width), np.uint8, self._view, data, strides=(step, 1))
             return Strings(matrix, None, valid)
-        starts = np.frombuffer(self._view, _OFFSETS, rows + 1, offsets)
+        starts = np.frombuffer(self._view, OFFSETS, rows + 1, offsets)
         return Strings(np.frombuffer(self._view, np.uint8, width, data), starts, valid)
 
 

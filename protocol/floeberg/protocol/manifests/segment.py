@@ -133,7 +133,8 @@ class Segment:
         self.location: str = facts["location"]
         self.spec_id: int = facts["spec_id"]
         self.content = ManifestContent(facts["content"])
-        self._partition: list[tuple[int, str, int]] = facts["partition"]
+        self.partition_fields: Sequence[tuple[int, str, int]] = facts["partition"]
+        """The partition's fields: id, kind, and scale of decimals."""
 
     def __len__(self) -> int:
         return self._packed.rows
@@ -198,7 +199,7 @@ class Segment:
         the columns have them as null.
         """
         found = {}
-        for field_id, kind, scale in self._partition:
+        for field_id, kind, scale in self.partition_fields:
             column = self._packed.column((PARTITION, field_id))
             found[field_id] = PartitionColumn(field_id, PartitionKind(kind), scale, column)
         return found
