@@ -57,7 +57,7 @@ REASONS = (
         _negates,
     ),
     Reason(
-        ("java",),
+        PLANNERS,
         "a file of which all values are NaN is kept there for less and greater",
         ("fewer_files",),
         tables=("corpus.stats_counts", "corpus.stats_truncate2"),
