@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import TypeVar
 
 from floeberg.protocol.expressions.model import FALSE
-from floeberg.protocol.files import Content, DataFile, DeleteFile, ManifestContent, ManifestFile
+from floeberg.protocol.files import DataFile, DeleteFile, ManifestContent, ManifestFile, Metrics
 from floeberg.protocol.manifests import ManifestEntry, read_manifest, read_manifest_list
 from floeberg.protocol.manifests.reading import describe_manifest
 from floeberg.protocol.scans import ResolvedScan
@@ -19,6 +20,9 @@ from floeberg.server.planning.pruning import SpecFilters
 from tests.support.plain_planner.counting import count_plainly
 from tests.support.plain_planner.equality_pruning import may_match_a_row
 from tests.support.plain_planner.pruning import FileFilter
+
+
+F = TypeVar("F", DataFile, DeleteFile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,22 @@ def plan_plainly(scan: ResolvedScan, storage: Storage) -> PlainPlan:
 
 def comparable(plan: Plan | PlainPlan) -> tuple[list[str], int | None, PlanCounters]:
     """Return all of a plan in a form in which NaN is equal to itself, and -0.0 not to 0.0."""
-    return [repr(task) for task in plan.tasks], plan.total_records, plan.counters
+    tasks = [
+        replace(
+            task,
+            data_file=_in_order(task.data_file),
+            delete_files=tuple(map(_in_order, task.delete_files)),
+        )
+        for task in plan.tasks
+    ]
+    return [repr(task) for task in tasks], plan.total_records, plan.counters
+
+
+def _in_order(file: F) -> F:
+    """Return a file whose maps have the order of their keys."""
+    maps = (getattr(file.metrics, field.name) for field in fields(Metrics))
+    metrics = Metrics(*(dict(sorted(by_id.items())) for by_id in maps))
+    return replace(file, partition=dict(sorted(file.partition.items())), metrics=metrics)
 
 
 class _Planner:

@@ -254,7 +254,8 @@ class _Lists:
         if not len(doubtful):
             return
         is_doubtful = np.isin(self._numbers, doubtful)
-        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(is_doubtful)])
+        before = np.zeros(len(is_doubtful) + 1, dtype=np.int64)
+        np.cumsum(is_doubtful, out=before[1:])
         places = np.flatnonzero(is_doubtful)
         starts, stops = self._stacked()
         if int((before[stops] - before[starts]).sum()) > most_pairs:
