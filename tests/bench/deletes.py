@@ -1,7 +1,8 @@
 """`python -m tests.bench.deletes`: what it costs to find the deletes of a plan's files.
 
 From the delete files' segments to the lists of all data files: the index is made in each round.
-Data files are in 28 days and 16 buckets, and 1,000 of them to a commit.
+Data files are in 28 days and 16 buckets, and 1,000 of them to a commit. Each holds an eighth of the
+values of the column that equality deletes compare, `wide` deletes all of them and narrow ones few.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from floeberg.protocol.manifests.packing import pack_lists, segment_facts
 from floeberg.protocol.metadata_columns import DELETE_FILE_PATH_ID
 from floeberg.protocol.partitioning import PartitionField, PartitionSpec
 from floeberg.protocol.planned import DeleteFiles
+from floeberg.protocol.schema import Schema
 from floeberg.protocol.transforms import Bucket, Day
+from floeberg.protocol.types import LongType, NestedField
 from floeberg.server.planning.vectorised import SegmentDeletes
 
 PARTITIONED = PartitionSpec(
@@ -34,6 +37,8 @@ PARTITIONED = PartitionSpec(
 )
 UNPARTITIONED = PartitionSpec(0, ())
 _SPECS = {spec.spec_id: spec for spec in (UNPARTITIONED, PARTITIONED)}
+_SCHEMA = Schema((NestedField(1, "id", LongType()),))
+_VALUES = 1 << 20
 _DAYS, _BUCKETS, _COMMIT = 28, 16, 1000
 
 
@@ -53,6 +58,7 @@ class Counts:
     of_a_file: int = 0
     in_a_partition: int = 0
     equality: int = 0
+    wide_equality: int = 0
     everywhere: int = 0
 
     def __str__(self) -> str:
@@ -66,13 +72,15 @@ def main() -> None:
     parser.add_argument("--most-files", type=int, default=1_000_000)
     arguments = parser.parse_args()
     table = RichTable("files", "manifests", "deletes", "ms", "of it the index", "pairs")
-    mixed = Counts(20_000, 6_000, 4_000, 5_000, 10)
+    mixed = Counts(20_000, 6_000, 4_000, wide_equality=5_000, everywhere=10)
     for files, manifests, counts in (
+        (100_000, 7, Counts(vectors=20_000, wide_equality=5_000)),
         (100_000, 7, Counts(vectors=20_000, equality=5_000)),
-        (100_000, 1_000, Counts(vectors=20_000, equality=5_000)),
+        (100_000, 1_000, Counts(vectors=20_000, wide_equality=5_000)),
         (1_000_000, 63, Counts(vectors=20_000)),
         (1_000_000, 63, Counts(of_a_file=6_000)),
         (1_000_000, 63, Counts(in_a_partition=4_000)),
+        (1_000_000, 63, Counts(wide_equality=5_000)),
         (1_000_000, 63, Counts(equality=5_000)),
         (1_000_000, 63, Counts(everywhere=1_000)),
         (1_000_000, 63, mixed),
@@ -91,7 +99,7 @@ def _cells(lake: Lake, rounds: int) -> list[str]:
     for _ in range(rounds):
         began = time.process_time()
         deletes = DeleteFiles([(part, np.arange(len(part))) for part in lake.deletes])
-        index = SegmentDeletes(deletes, _SPECS.__getitem__)
+        index = SegmentDeletes(deletes, _SPECS.__getitem__, _SCHEMA)
         indexing.append(time.process_time() - began)
         lists = [index.applying_to(part, np.arange(len(part))) for part in lake.data]
         whole.append(time.process_time() - began)
@@ -112,6 +120,7 @@ def bench_lake(files: int, manifests: int, counts: Counts) -> Lake:
         (counts.of_a_file, _of_a_file),
         (counts.in_a_partition, _in_a_partition),
         (counts.equality, _equality),
+        (counts.wide_equality, _wide_equality),
         (counts.everywhere, _everywhere),
     ):
         if count:
@@ -130,6 +139,7 @@ def _data(paths: Sequence[str], first: int, stop: int) -> Segment:
     packer = _packer(PARTITIONED, ManifestContent.DATA, stop - first)
     files = np.arange(first, stop)
     _own(packer, paths[first:stop], files, files // _COMMIT, FileFormat.PARQUET, Content.DATA)
+    _values(packer, files, _VALUES // 8)
     return Segment(packer.finish())
 
 
@@ -153,9 +163,16 @@ def _equality(r: random.Random, paths: Sequence[str], count: int) -> Segment:
     return _deletes(files, FileFormat.PARQUET, Content.EQUALITY_DELETES)
 
 
+def _wide_equality(r: random.Random, paths: Sequence[str], count: int) -> Segment:
+    files = np.array(r.sample(range(len(paths)), count))
+    return _deletes(files, FileFormat.PARQUET, Content.EQUALITY_DELETES, values=_VALUES)
+
+
 def _everywhere(r: random.Random, paths: Sequence[str], count: int) -> Segment:
     files = np.array(r.sample(range(len(paths)), count))
-    return _deletes(files, FileFormat.PARQUET, Content.EQUALITY_DELETES, spec=UNPARTITIONED)
+    return _deletes(
+        files, FileFormat.PARQUET, Content.EQUALITY_DELETES, values=_VALUES, spec=UNPARTITIONED
+    )
 
 
 def _deletes(
@@ -165,6 +182,7 @@ def _deletes(
     *,
     names: Sequence[str] = (),
     bounds: Sequence[str] = (),
+    values: int = 10,
     spec: PartitionSpec = PARTITIONED,
 ) -> Segment:
     """Return deletes of the commits after those of `files`, in their partitions."""
@@ -175,6 +193,7 @@ def _deletes(
         named = [names[i] for i in files.tolist()]
         _strings(packer, (s.OWN, s.REFERENCED_DATA_FILE), named)
     if content is Content.EQUALITY_DELETES:
+        _values(packer, files, values)
         pack_lists(
             packer, s.EQUALITY_IDS, np.ones(len(files), np.int64), np.ones(len(files), np.int64)
         )
@@ -217,6 +236,16 @@ def _own(
     if spec.fields:
         packer.numbers((s.PARTITION, 1000), 19_662 + files % _DAYS)
         packer.numbers((s.PARTITION, 1001), files % _BUCKETS)
+
+
+def _values(packer: Packer, files: Int64s, width: int) -> None:
+    """Add statistics of the column that equality deletes compare."""
+    lower = files * 7919 % max(_VALUES - width, 1)
+    sizes = np.full(len(files), 8)
+    packer.numbers((s.VALUE_COUNTS, 1), np.full(len(files), 100))
+    packer.numbers((s.NULL_VALUE_COUNTS, 1), np.zeros(len(files), dtype=np.int64))
+    for metric, values in ((s.LOWER_BOUNDS, lower), (s.UPPER_BOUNDS, lower + width)):
+        packer.strings((metric, 1), sizes, values.view(np.uint8))
 
 
 def _strings(packer: Packer, key: tuple[int, int], values: Sequence[str]) -> None:

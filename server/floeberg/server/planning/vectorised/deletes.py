@@ -250,29 +250,34 @@ class _Lists:
         if not self._ranges:
             return
         files = bounds.of(segment, rows)
-        doubtful = files.doubtful()
-        if not len(doubtful):
+        is_doubtful = files.doubtful()[self._numbers]
+        if not is_doubtful.any():
             return
-        is_doubtful = np.isin(self._numbers, doubtful)
-        before = np.zeros(len(is_doubtful) + 1, dtype=np.int64)
-        np.cumsum(is_doubtful, out=before[1:])
-        places = np.flatnonzero(is_doubtful)
         starts, stops = self._stacked()
-        if int((before[stops] - before[starts]).sum()) > most_pairs:
+        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(is_doubtful)])
+        in_doubt = int((before[stops] - before[starts]).sum())
+        if in_doubt > most_pairs:
             return
-        of_doubt = References(before[starts], before[stops], self._numbers[places])
-        counts, numbers = of_doubt.flat()
-        owners = np.repeat(np.arange(self._rows), np.diff(counts))
-        changed = np.unique(owners[files.exclude(owners, numbers)])
-        whole = References(starts[changed], stops[changed], self._numbers)
-        if not len(changed) or int(whole.counts().sum()) > most_pairs:
+        owners, places = _pairs(before[starts], before[stops])
+        places = np.flatnonzero(is_doubtful)[places]
+        excluded = files.exclude(owners, self._numbers[places])
+        is_changed = np.zeros(self._rows, dtype=np.bool_)
+        is_changed[owners[excluded]] = True
+        changed = np.flatnonzero(is_changed)
+        if not len(changed) or int((stops - starts)[changed].sum()) > most_pairs:
             return
+        total = int((stops - starts).sum())
         for range_starts, range_stops in self._ranges:
             range_starts[changed] = range_stops[changed]
-        counts, numbers = whole.flat()
-        owners = np.repeat(changed, np.diff(counts))
-        kept = ~files.exclude(owners, numbers)
-        self.append(owners[kept], numbers[kept])
+        if in_doubt == total:
+            is_kept = is_changed[owners] & ~excluded
+        else:
+            # pairs come in the same order, those that are in doubt among the others
+            stays = ~excluded[is_changed[owners]]
+            found, places = _pairs(starts[changed], stops[changed])
+            owners, is_kept = changed[found], np.ones(len(found), dtype=np.bool_)
+            is_kept[is_doubtful[places]] = stays
+        self.append(owners[is_kept], self._numbers[places[is_kept]])
 
     def _stacked(self) -> _Ranges:
         starts, stops = (np.stack(column, axis=1) for column in zip(*self._ranges, strict=True))
@@ -302,6 +307,12 @@ class _Files:
 
 _Ranges: TypeAlias = tuple[Int64s, Int64s]
 """A start and a stop for each of some files."""
+
+
+def _pairs(starts: Int64s, stops: Int64s) -> tuple[Int64s, Int64s]:
+    """Return each row's number, and each place in its ranges, which have the shape (rows, n)."""
+    owners = np.repeat(np.arange(len(starts)), (stops - starts).sum(axis=1))
+    return owners, ranges_as_places(starts.ravel(), stops.ravel())
 
 
 def _no_ranges(rows: int) -> _Ranges:

@@ -78,6 +78,28 @@ class _Stats:
     has_no_nulls: Mask
     is_all_null: Mask
 
+    def excludes(self, other: _Stats, ours: Int64s, theirs: Int64s) -> Mask:
+        """Say of pairs of files whether no value of one can be equal to one of the other."""
+        apart = np.greater(self.lower[ours], other.upper[theirs]).astype(np.bool_, copy=False)
+        apart &= _of_pairs(self.has_lower, ours) & _of_pairs(other.has_upper, theirs)
+        below = np.less(self.upper[ours], other.lower[theirs]).astype(np.bool_, copy=False)
+        below &= _of_pairs(self.has_upper, ours) & _of_pairs(other.has_lower, theirs)
+        apart |= below
+        # a null is equal to a null
+        no_nulls = _of_pairs(self.has_no_nulls, ours)
+        other_no_nulls = _of_pairs(other.has_no_nulls, theirs)
+        apart &= no_nulls | other_no_nulls
+        if self.is_all_null.any():
+            apart |= self.is_all_null[ours] & other_no_nulls
+        if other.is_all_null.any():
+            apart |= no_nulls & other.is_all_null[theirs]
+        return apart
+
+
+def _of_pairs(mask: Mask, places: Int64s) -> Mask:
+    """Return what a mask, which mostly is true throughout, says of places."""
+    return np.ones(1, dtype=np.bool_) if mask.all() else mask[places]
+
 
 class EqualityBounds:
     """The statistics of a plan's equality deletes. Safe to share between threads.
@@ -89,7 +111,8 @@ class EqualityBounds:
     def __init__(
         self, deletes: DeleteFiles, numbers: Int64s, schema: Schema, *, may_be_imported: bool
     ) -> None:
-        self._numbers = numbers
+        self._place_of = np.full(len(deletes), -1, dtype=np.int64)
+        self._place_of[numbers] = np.arange(len(numbers))
         self._columns = list(_columns(deletes, numbers, schema, may_be_imported))
 
     def __bool__(self) -> bool:
@@ -98,22 +121,22 @@ class EqualityBounds:
 
     def of(self, segment: Segment, rows: Int64s) -> FileBounds:
         """Return the statistics of data files, to be compared with those of the deletes."""
-        return FileBounds(self._numbers, [(c, c.of(segment, rows)) for c in self._columns])
+        return FileBounds(self._place_of, [(c, c.of(segment, rows)) for c in self._columns])
 
 
 class FileBounds:
     """The statistics of some data files beside those of a plan's equality deletes."""
 
-    def __init__(self, numbers: Int64s, columns: Sequence[tuple[_Column, _Stats]]) -> None:
-        self._numbers = numbers
+    def __init__(self, place_of: Int64s, columns: Sequence[tuple[_Column, _Stats]]) -> None:
+        self._place_of = place_of
         self._columns = columns
 
-    def doubtful(self) -> Int64s:
-        """Return the numbers of the deletes that may be ruled out for some file, ascending.
+    def doubtful(self) -> Mask:
+        """Say of each of the plan's deletes whether it may be ruled out for some file.
 
         Quick, and enough where the bounds of deletes are as wide as those of the files.
         """
-        found = np.zeros(len(self._numbers), dtype=np.bool_)
+        found = np.zeros(len(self._place_of), dtype=np.bool_)
         for column, files in self._columns:
             deletes = column.stats
             apart = np.zeros(len(deletes.lower), dtype=np.bool_)
@@ -129,39 +152,35 @@ class FileBounds:
                 apart |= deletes.is_all_null
             if files.is_all_null.any():
                 apart |= deletes.has_no_nulls
-            found[column.places[apart]] = True
-        return self._numbers[found]
+            found[column.numbers[apart]] = True
+        return found
 
     def exclude(self, places: Int64s, numbers: Int64s) -> Mask:
         """Say of pairs of a file's place and a delete's number whether the delete is ruled out."""
         excluded = np.zeros(len(places), dtype=np.bool_)
-        at = np.searchsorted(self._numbers, numbers)
+        at = self._place_of[numbers]
         for column, files in self._columns:
-            of_delete = column.place_of[at]
-            pairs = np.flatnonzero(~excluded & (of_delete >= 0))
-            i, j, deletes = places[pairs], of_delete[pairs], column.stats
-            above = deletes.has_lower[j] & files.has_upper[i]
-            above &= np.greater(deletes.lower[j], files.upper[i]).astype(np.bool_)
-            below = deletes.has_upper[j] & files.has_lower[i]
-            below &= np.less(deletes.upper[j], files.lower[i]).astype(np.bool_)
-            # a null matches a null
-            no_nulls = deletes.has_no_nulls[j] | files.has_no_nulls[i]
-            one_null = (deletes.is_all_null[j] & files.has_no_nulls[i]) | (
-                deletes.has_no_nulls[j] & files.is_all_null[i]
-            )
-            excluded[pairs] = ((above | below) & no_nulls) | one_null
+            if column.compares_all:
+                excluded |= column.stats.excludes(files, at, places)
+            else:
+                of_delete = column.place_of[at]
+                pairs = np.flatnonzero(of_delete >= 0)
+                excluded[pairs] |= column.stats.excludes(files, of_delete[pairs], places[pairs])
         return excluded
 
 
 class _Column:
-    """One column that deletes compare: `places` of those that do, and their statistics."""
+    """One column that deletes compare, and the statistics of those that do.
+
+    They are at `places` of the `numbers` of all equality deletes, ascending.
+    """
 
     def __init__(
         self,
         field_id: int,
         type_: PrimitiveType,
+        numbers: Int64s,
         places: Int64s,
-        count: int,
         parts: Sequence[tuple[Segment, Int64s]],
         *,
         is_top_level: bool,
@@ -171,8 +190,9 @@ class _Column:
         self._type = type_
         self._is_top_level = is_top_level
         self._may_be_imported = may_be_imported
-        self.places = places
-        self.place_of = np.full(count, -1, dtype=np.int64)
+        self.numbers = numbers[places]
+        self.compares_all = len(places) == len(numbers)
+        self.place_of = np.full(len(numbers), -1, dtype=np.int64)
         self.place_of[places] = np.arange(len(places))
         found = [self.of(segment, rows) for segment, rows in parts]
         self.stats = _Stats(*(np.concatenate(c) for c in zip(*map(_fields, found), strict=True)))
@@ -249,8 +269,8 @@ def _columns(
         yield _Column(
             field_id,
             type_,
+            numbers,
             np.concatenate([places for *_, places in having]),
-            len(numbers),
             [(segment, rows) for segment, rows, _ in having],
             is_top_level=len(schema.path(field_id)) == 1,
             may_be_imported=may_be_imported,
