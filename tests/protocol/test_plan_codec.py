@@ -5,6 +5,7 @@ import json
 import random
 import struct
 import uuid
+import zlib
 from dataclasses import replace
 
 import pyarrow as pa
@@ -98,6 +99,19 @@ def test_an_altered_plan_decodes_or_is_refused(data: st.DataObject):
         decode_plan(bytes(raw))
 
 
+def test_every_bit_of_a_document_counts():
+    raw = encode_plan(PLAN)
+    document = document_of(raw)
+    front = raw[: raw.index(struct.pack(">I", len(document)))]
+
+    for at in range(len(document)):
+        changed = bytearray(document)
+        changed[at] ^= 1 << at % 8
+        compressed = pa.Codec("zstd").compress(bytes(changed), asbytes=True)
+        with pytest.raises(MalformedPlan, match="checksum is wrong"):
+            decode_plan(front + struct.pack(">I", len(document)) + compressed)
+
+
 NO_TASKS = encode_tasks(PlannedTasks())
 
 
@@ -109,7 +123,8 @@ def packed(
     described_bytes: int | None = None,
 ) -> bytes:
     plain, hidden = dump_json(description), dump_json(secrets)
-    document = struct.pack(">I", described_bytes or len(plain)) + plain + tables
+    content = struct.pack(">I", described_bytes or len(plain)) + plain + tables
+    document = struct.pack(">I", zlib.crc32(content)) + content
     length = len(document) if size is None else size
     return (
         b"\x01" + struct.pack(">I", len(hidden)) + hidden + struct.pack(">I", length)
@@ -121,8 +136,8 @@ GOOD_SECRETS: Json = {"properties": {}, "keys": []}
 
 def good_document(**changes: Json) -> Json:
     plain = document_of(encode_plan(replace(PLAN, storage=StorageConfig())))
-    (length,) = struct.unpack_from(">I", plain)
-    return {**json.loads(plain[4 : 4 + length]), **changes}
+    (length,) = struct.unpack_from(">I", plain, 4)
+    return {**json.loads(plain[8 : 8 + length]), **changes}
 
 
 def test_the_bodies_that_these_tests_pack_are_right():

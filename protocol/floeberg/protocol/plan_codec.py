@@ -3,6 +3,7 @@
     kind, 1 byte: 1 for tasks that are listed, 2 for tasks that manifests name
     length of the secrets, 4 bytes | secrets, JSON: {"properties": {…}, "keys": [base64, …]}
     length of the document, 4 bytes | document, compressed with zstd:
+        CRC-32 of what follows, 4 bytes
         length of the description, 4 bytes | description, JSON | tables, see `task_codec` and
         `named_task_codec`
 
@@ -22,6 +23,7 @@ from dataclasses import asdict, fields
 from typing import Protocol, cast
 
 import pyarrow as pa
+from isal import isal_zlib
 
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.column_codec import MAX_ROWS, MalformedColumns
@@ -94,7 +96,8 @@ class PlanEncoder:
         encoded = encode_named(planned) if is_named else encode_tasks(planned)
         # two objects as one: neither is empty
         description = self._common[:-1] + b"," + dump_json(encoded.described)[1:]
-        document = b"".join((_LENGTH.pack(len(description)), description, encoded.tables))
+        content = b"".join((_LENGTH.pack(len(description)), description, encoded.tables))
+        document = _LENGTH.pack(isal_zlib.crc32(content)) + content
         if len(document) > MAX_DOCUMENT_BYTES:
             raise PlanTooLarge(
                 f"{len(planned)} tasks are too many for one ticket: they take {len(document)}"
@@ -139,7 +142,7 @@ def decode_plan(raw: bytes) -> ReadPlan:
         raise MalformedPlan(f"plan of kind {raw[0] if raw else None}; this version reads 1 and 2")
     try:
         secrets, rest = _section(memoryview(raw)[1:])
-        description, tables = _section(memoryview(_decompress(rest)))
+        description, tables = _section(_decompress(rest))
         return _plan(decode, json.loads(bytes(description)), tables, json.loads(bytes(secrets)))
     except MalformedPlan:
         raise
@@ -192,11 +195,16 @@ def _section(raw: memoryview) -> tuple[memoryview, memoryview]:
     return raw[_LENGTH.size : end], raw[end:]
 
 
-def _decompress(raw: memoryview) -> bytes:
+def _decompress(raw: memoryview) -> memoryview:
     (size,) = _LENGTH.unpack_from(raw)
     if size > MAX_DOCUMENT_BYTES:
         raise MalformedPlan(f"plan of {size} bytes; at most {MAX_DOCUMENT_BYTES} are read")
-    return _zstd().decompress(bytes(raw[_LENGTH.size :]), size, asbytes=True)
+    document = memoryview(_zstd().decompress(bytes(raw[_LENGTH.size :]), size, asbytes=True))
+    (checksum,) = _LENGTH.unpack_from(document)
+    content = document[_LENGTH.size :]
+    if checksum != isal_zlib.crc32(content):
+        raise MalformedPlan("plan whose checksum is wrong")
+    return content
 
 
 def _zstd() -> pa.Codec:
