@@ -110,5 +110,7 @@ def test_every_listed_reason_is_needed(plans: Cells) -> None:
     if len(plans) < len(TABLES) * len(PLANNERS):
         pytest.skip("not every table was planned")
     given = {reason for outcomes in plans.values() for _, reason in outcomes}
+    # those of random tables and of a corpus are for their own tests
+    of_these = [r for r in REASONS if not r.tables or set(r.tables) & set(TABLES)]
 
-    assert not [r.reason for r in REASONS if not any(r.reason in text for text in given)]
+    assert not [r.reason for r in of_these if not any(r.reason in text for text in given)]
