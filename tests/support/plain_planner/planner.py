@@ -5,7 +5,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TypeVar
 
 from floeberg.protocol.expressions.model import FALSE
-from floeberg.protocol.files import DataFile, DeleteFile, ManifestContent, ManifestFile, Metrics
+from floeberg.protocol.files import (
+    Content,
+    DataFile,
+    DeleteFile,
+    ManifestContent,
+    ManifestFile,
+    Metrics,
+)
 from floeberg.protocol.manifests import ManifestEntry, read_manifest, read_manifest_list
 from floeberg.protocol.manifests.reading import describe_manifest
 from floeberg.protocol.scans import ResolvedScan
@@ -20,7 +27,6 @@ from floeberg.server.planning.pruning import SpecFilters
 from tests.support.plain_planner.counting import count_plainly
 from tests.support.plain_planner.equality_pruning import may_match_a_row
 from tests.support.plain_planner.pruning import FileFilter
-
 
 F = TypeVar("F", DataFile, DeleteFile)
 
