@@ -254,7 +254,8 @@ class _Lists:
         if not is_doubtful.any():
             return
         starts, stops = self._stacked()
-        before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(is_doubtful)])
+        before = np.zeros(len(is_doubtful) + 1, dtype=np.int64)
+        np.cumsum(is_doubtful, out=before[1:])
         in_doubt = int((before[stops] - before[starts]).sum())
         if in_doubt > most_pairs:
             return
