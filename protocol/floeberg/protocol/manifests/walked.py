@@ -373,16 +373,26 @@ def _units(column: _Column) -> list[int | None]:
 def _only(walk: Walk, live: Mask) -> Walk:
     """Return what was found of the live entries."""
     sizes = walk.scalars.lengths[SCALARS.index(s.LOCATION)].astype(np.int64)
-    starts = np.cumsum(sizes) - sizes
+    rows = np.flatnonzero(live)
     return Walk(
-        _kept(walk.scalars, live),
+        _kept(walk.scalars, rows),
         walk.partition,
-        {i: (keys, _kept(cells, live)) for i, (keys, cells) in walk.maps.items()},
-        walk.paths[_ranges(starts[live], sizes[live])],
+        {i: (keys, _kept(cells, rows)) for i, (keys, cells) in walk.maps.items()},
+        _pieces(walk.paths, sizes, live),
         walk.heap,
         walk.items,
     )
 
 
-def _kept(cells: Cells, live: Mask) -> Cells:
-    return Cells(cells.numbers[:, live], cells.lengths[:, live])
+def _kept(cells: Cells, rows: Int64s) -> Cells:
+    return Cells(cells.numbers.take(rows, axis=1), cells.lengths.take(rows, axis=1))
+
+
+def _pieces(data: Bytes, sizes: Int64s, chosen: Mask) -> Bytes:
+    """Return the chosen ones of the pieces that `data` has one after the other."""
+    ends = np.cumsum(sizes)
+    # runs of neighbours at once: what is left out stands alone here and there
+    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
+    firsts, lasts = edges[::2], edges[1::2] - 1
+    runs = zip((ends - sizes)[firsts].tolist(), ends[lasts].tolist(), strict=True)
+    return np.concatenate([data[:0], *(data[start:stop] for start, stop in runs)])
