@@ -5,7 +5,7 @@ import struct
 
 from floeberg.protocol.partitioning import PartitionField, PartitionSpec
 from floeberg.protocol.transforms import Identity, UnknownTransform
-from floeberg.server.planning.partition_keys import partition_key
+from tests.support.plain_planner.partition_keys import partition_key
 
 
 def spec(spec_id: int = 1, *field_ids: int) -> PartitionSpec:

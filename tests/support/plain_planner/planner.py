@@ -19,13 +19,13 @@ from floeberg.protocol.scans import ResolvedScan
 from floeberg.protocol.splitting import split, split_size_of
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.server.planning.delete_index import DeleteIndex
 from floeberg.server.planning.manifest_pruning import prune_manifests
-from floeberg.server.planning.partition_keys import partition_key
 from floeberg.server.planning.plan import Plan, PlanCounters
 from floeberg.server.planning.pruning import SpecFilters
 from tests.support.plain_planner.counting import count_plainly
+from tests.support.plain_planner.delete_index import DeleteIndex
 from tests.support.plain_planner.equality_pruning import may_match_a_row
+from tests.support.plain_planner.partition_keys import partition_key
 from tests.support.plain_planner.pruning import FileFilter
 
 F = TypeVar("F", DataFile, DeleteFile)

@@ -69,11 +69,6 @@ class _Column:
             lengths = np.where(valid, self.lengths, 0).astype(np.int64)
         return lengths, _gathered(numbers, sizes, self.heap), mask
 
-    def are_texts(self) -> bool:
-        """Say whether all values are UTF-8, whose bytes may not be ASCII."""
-        lengths, data, _ = self.strings()
-        return _are_texts(lengths, data)
-
 
 def _gathered(numbers: Int64s, sizes: Int64s, heap: Bytes) -> Bytes:
     """Return the bytes of cells one after the other."""

@@ -2,7 +2,6 @@
 
 from floeberg.server.planning.explaining import explain
 from floeberg.server.planning.manifest_cache import ManifestCache
-from floeberg.server.planning.packing import pack
 from floeberg.server.planning.plan import (
     CountResult,
     ManifestCounters,
@@ -32,7 +31,6 @@ __all__ = [
     "Turns",
     "count",
     "explain",
-    "pack",
     "plan_files",
     "rest_json",
     "rest_scan_tasks",

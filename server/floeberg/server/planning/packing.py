@@ -1,8 +1,4 @@
-"""Group tasks into endpoints.
-
-Groups are runs of neighbours in plan order, so that reading the groups one after the other is
-reading the plan.
-"""
+"""Group tasks into endpoints, in runs of neighbours: group after group is the plan's order."""
 
 from __future__ import annotations
 
@@ -11,21 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from floeberg.protocol.manifests.columns import Int64s
-from floeberg.protocol.tasks import FileScanTask
-
-
-def pack(tasks: Sequence[FileScanTask], groups: int) -> tuple[tuple[FileScanTask, ...], ...]:
-    """Return `tasks` as at most `groups` groups of nearly equal bytes, none of them empty.
-
-    The same arguments always give the same groups. Fewer tasks than groups give a group each.
-    """
-    sizes = [task.size_bytes for task in tasks]
-    packed = []
-    start = 0
-    for length in pack_sizes(sizes, groups):
-        packed.append(tuple(tasks[start : start + length]))
-        start += length
-    return tuple(packed)
 
 
 def pack_sizes(sizes: Sequence[int] | Int64s, groups: int) -> list[int]:

@@ -28,9 +28,9 @@ from floeberg.protocol.metadata_columns import DELETE_FILE_PATH_ID
 from floeberg.protocol.partitioning import PartitionField, PartitionSpec
 from floeberg.protocol.planned import DeleteFiles
 from floeberg.protocol.transforms import Bucket, Identity, Transform, UnknownTransform, Void
-from floeberg.server.planning.delete_index import DeleteIndex
-from floeberg.server.planning.partition_keys import partition_key
 from floeberg.server.planning.vectorised import SegmentDeletes
+from tests.support.plain_planner.delete_index import DeleteIndex
+from tests.support.plain_planner.partition_keys import partition_key
 
 
 def spec(spec_id: int, *fields: tuple[int, Transform]) -> PartitionSpec:

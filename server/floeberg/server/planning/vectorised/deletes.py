@@ -1,6 +1,10 @@
 """Find the deletes that apply to the data files of a segment, all of them at once.
 
-The same answers as `planning.delete_index` gives for one file after the other, which has the rules.
+The spec's scope rules, in short: a position delete or vector applies to files that are not younger
+than it, an equality delete to files that are older; both within their partition, except that an
+equality delete under an unpartitioned spec is global, and a vector names its one file. Where there
+is a vector, position deletes are left out: it holds them all. Spec: "Scan Planning".
+
 Deletes are sorted once, so that those which apply to a file are the end of a run: by sequence
 number, within all that are global, that are in its partition, or that name it. A plan's segments
 may be many and small: what is made for each is little.

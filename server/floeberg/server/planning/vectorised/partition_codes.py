@@ -1,7 +1,7 @@
 """Number the partitions of some files, and find which of them other files are in.
 
-Partitions of one spec are equal as `planning.partition_keys` has it: floats by their bits, null to
-null, and a tuple that is missing to one of nulls.
+Partitions of one spec are equal as `planning.partition_keys` has them: floats by their bits, null
+to null, and a tuple that is missing to one of nulls.
 """
 
 from __future__ import annotations

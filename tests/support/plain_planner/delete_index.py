@@ -16,7 +16,7 @@ from floeberg.protocol.errors import CorruptDeletes
 from floeberg.protocol.files import Content, DataFile, DeleteFile
 from floeberg.protocol.metadata_columns import DELETE_FILE_PATH_ID
 from floeberg.protocol.partitioning import PartitionSpec
-from floeberg.server.planning.partition_keys import PartitionKey, partition_key
+from tests.support.plain_planner.partition_keys import PartitionKey, partition_key
 
 
 class _Indexed(NamedTuple):

@@ -12,8 +12,8 @@ from floeberg.protocol.errors import CorruptDeletes
 from floeberg.protocol.files import Content, DataFile, DeleteFile, FileFormat, Metrics
 from floeberg.protocol.partitioning import PartitionField, PartitionSpec
 from floeberg.protocol.transforms import Identity, Void
-from floeberg.server.planning.delete_index import DeleteIndex
-from floeberg.server.planning.partition_keys import partition_key
+from tests.support.plain_planner.delete_index import DeleteIndex
+from tests.support.plain_planner.partition_keys import partition_key
 
 BY_P = PartitionSpec(1, (PartitionField((1,), 1000, "p", Identity()),))
 BY_P_AGAIN = replace(BY_P, spec_id=2)
