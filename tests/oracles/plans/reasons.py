@@ -112,12 +112,6 @@ REASONS = (
     ),
     # theirs is tighter
     Reason(
-        ("java",),
-        "equality deletes whose bounds don't meet those of the data file are left out there",
-        ("more_deletes",),
-        deletes=lambda delete: delete.is_equality,
-    ),
-    Reason(
         PLANNERS,
         "deletes are left out there when their own statistics rule the filter out: of the rows that"
         " they delete it keeps none",
