@@ -74,7 +74,8 @@ def test_planned_by_the_coordinator(case: Case, coordinator: LocalFleet) -> None
     try:
         found = scan(case, coordinator, "server").to_arrow()
     except NotImplementedError as exc:
-        # it rules out equality deletes by their statistics, and plans that have them are refused
+        # it rules out equality deletes by what the filter says of their statistics, where the plan
+        # asks those of the data files only; and it refuses plans that have any
         pytest.skip(f"PyIceberg with a plan: {exc}")
     except pa.ArrowTypeError as exc:
         # it leaves a plan's partition values as the text they came in

@@ -76,7 +76,7 @@ def test_a_task_names_its_file_its_range_and_its_residual(table):
 def test_deletes_are_listed_once_and_referred_to_by_place(table):
     first, _ = table.append([*rows(0, 3), *rows(3, 5, "us")])
     vectors = table.write_vectors({first: [1]})
-    equality = table.delete_equal([{"id": 4}], ["id"])
+    equality = table.delete_equal([{"id": 2}], ["id"])
 
     written = as_json(table)
 
