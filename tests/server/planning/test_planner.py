@@ -301,7 +301,7 @@ def test_position_deletes_go_to_the_files_that_they_may_name(create):
 def test_a_global_equality_delete_goes_to_every_older_file(create):
     table = create(("region", "identity"))
     old = table.append([*rows(0, 3, "eu"), *rows(3, 5, "us")])
-    deletes = table.delete_equal([{"id": 4}], ["id"])
+    deletes = table.delete_equal([{"id": 0}, {"id": 4}], ["id"])
     (new,) = table.append(rows(4, 5, "us"))
 
     planned = plan(table)
@@ -310,6 +310,19 @@ def test_a_global_equality_delete_goes_to_every_older_file(create):
     assert [[d.location for d in by_file[f.location]] for f in old] == [[deletes.location]] * 2
     assert by_file[new.location] == ()
     assert planned.counters.delete_files == 1
+
+
+def test_an_equality_delete_goes_to_no_file_whose_values_lie_elsewhere(create):
+    table = create()
+    (first,) = table.append(rows(0, 3))
+    (second,) = table.append(rows(3, 5))
+    deletes = table.delete_equal([{"id": 4}], ["id"])
+
+    planned = {t.data_file.location: t.delete_files for t in plan(table).tasks}
+
+    assert planned[first.location] == ()
+    assert [d.location for d in planned[second.location]] == [deletes.location]
+    assert plan(table).total_records is None
 
 
 def test_a_global_delete_applies_whatever_the_filter(create):
@@ -401,8 +414,8 @@ def test_vectors_are_counted_and_other_deletes_are_read(create):
     counted = count(scan_of(table), STORAGE)
 
     assert plan(table).total_records is None
-    assert counted.rows == 2
-    assert sorted(t.data_file.location for t in counted.to_read) == sorted(located(first, second))
+    assert counted.rows == 3 + 2
+    assert [t.data_file.location for t in counted.to_read] == [second.location]
     assert not counted.is_exact
 
 
