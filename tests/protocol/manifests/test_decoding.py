@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.files import ManifestFile
-from floeberg.protocol.manifests import ManifestEntry, read_entries, read_manifest, walking
+from floeberg.protocol.manifests import ManifestEntry, decode_manifest, read_manifest, walking
 from floeberg.protocol.manifests.avro import read_avro
 from floeberg.protocol.manifests.decoding import (
     DecodeManifest,
@@ -192,7 +192,8 @@ def test_entries_are_the_same_before_and_after_a_walker_pays():
 
     assert expected
     for _ in range(256 // len(expected) + 2):
-        assert [comparable(e) for e in read_entries(raw, manifest)] == expected
+        found = decode_manifest(raw, manifest).entries()
+        assert [comparable(e) for e in found] == expected
 
 
 def test_threads_that_begin_together_each_decode(monkeypatch):

@@ -1,7 +1,6 @@
 """Manifest lists and manifests: which files a snapshot is made of.
 
-`decode_manifest` gives a manifest as a `Segment` of columns, `read_entries` as objects;
-`read_manifest` is the plain way to those.
+`decode_manifest` gives a manifest as a `Segment` of columns, `read_manifest` plainly as objects.
 """
 
 from floeberg.protocol.manifests.columns import DamagedBuffer, Numbers, Strings
@@ -10,7 +9,6 @@ from floeberg.protocol.manifests.decoding import (
     DecodeManifest,
     decode_manifest,
     decode_plainly,
-    read_entries,
 )
 from floeberg.protocol.manifests.reading import (
     EntryStatus,
@@ -35,7 +33,6 @@ __all__ = [
     "decode_manifest",
     "decode_plainly",
     "describe_manifest",
-    "read_entries",
     "read_manifest",
     "read_manifest_list",
 ]

@@ -10,7 +10,6 @@ from functools import partial
 from floeberg.protocol.errors import CorruptManifest, MissingFile, Unsupported
 from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.manifests import (
-    ManifestEntry,
     Segment,
     concat_segments,
     decode_manifest,
@@ -154,14 +153,6 @@ class ManifestSource:
 
     def _merged(self, run: Sequence[ManifestFile]) -> Segment | None:
         return None if len(run) == 1 else self._cache.merged([self._key(m) for m in run])
-
-    def entries(
-        self, manifests: Sequence[ManifestFile]
-    ) -> Generator[tuple[ManifestFile, Sequence[ManifestEntry]], None, None]:
-        """Yield what `segments` does, as objects."""
-        with closing(self.segments(manifests)) as segments:
-            for manifest, segment in segments:
-                yield manifest, segment.entries()
 
     def _described(self, location: str) -> ManifestFile:
         key = ListKey(self._table_uuid, location)

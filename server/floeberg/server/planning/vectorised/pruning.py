@@ -1,7 +1,7 @@
 """Decide which entries of a segment a scan needs, and what of its filter is left for each.
 
-The same decisions as `planning.pruning.SpecFilter` takes for one file after the other, with the
-same counts of what ruled files out.
+The same decisions as `expressions.residuals` and `expressions.metrics` lead to for one file after
+the other, and counts of what ruled files out.
 """
 
 from __future__ import annotations
