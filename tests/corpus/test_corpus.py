@@ -79,10 +79,10 @@ def test_through_tickets(case: Case, by_manifests: bool) -> None:
             tasks=(),
             storage=StorageConfig(rebase=case.rebase),
         )
-        encoder = PlanEncoder(plan)
+        encoder = PlanEncoder(plan, tasks, by_manifests=by_manifests)
         tickets = [
             seal_encoded(
-                encoder.encode(tasks[i : i + 1], by_manifests=by_manifests),
+                encoder.encode(i, i + 1),
                 KEYS,
                 principal=None,
                 expires_at_ms=1_000,

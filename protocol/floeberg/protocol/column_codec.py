@@ -17,11 +17,12 @@ counts that stand before it add up to.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from floeberg.protocol.manifests.columns import Bytes, ColumnKey, Int64s, Mask
 from floeberg.protocol.manifests.segment import ITEMS, OWN
@@ -33,6 +34,7 @@ _TABLE = struct.Struct("<IH")
 _COLUMN = struct.Struct("<HiB")
 _NUMBERS = struct.Struct("<qB")
 _TEXT, _HAS_NONE = 1, 2
+_ALL_BITS = (1 << 64) - 1
 _WIDTHS: Mapping[int, np.dtype[np.unsignedinteger]] = {
     1: np.dtype(np.uint8),
     2: np.dtype("<u2"),
@@ -103,44 +105,98 @@ class Writer:
         self._parts: list[bytes] = []
 
     def table(self, table: Table) -> None:
-        self._parts.append(_TABLE.pack(table.rows, len(table.columns)))
-        for (section, column_id), column in table.columns.items():
-            form = _TEXT * isinstance(column, TextColumn) + _HAS_NONE * (column.valid is not None)
-            self._parts.append(_COLUMN.pack(section, column_id, form))
-            if column.valid is not None:
-                self._parts.append(np.packbits(column.valid).tobytes())
-            match column:
-                case NumberColumn():
-                    self._numbers(column.values, column.valid)
-                case TextColumn():
-                    self._numbers(column.lengths, None)
-                    self._parts.append(column.data.tobytes())
+        self.rows(PackedTable(table), 0, table.rows)
 
-    def _numbers(self, values: Int64s, valid: Mask | None) -> None:
-        present = values if valid is None else values[valid]
-        if not len(present):
-            self._parts.append(_NUMBERS.pack(0, 0))
-            return
-        low, high = int(present.min()), int(present.max())
-        width = _width(high - low)
-        self._parts.append(_NUMBERS.pack(low, width))
-        if not width:
-            return
-        if valid is not None:
-            values = np.where(valid, values, low)
-        # differences of any two fit 64 bits without a sign
-        above = (values.view(np.uint64) - np.uint64(low & _ALL_BITS)).astype(_WIDTHS[width])
-        self._parts.append(above.view(np.uint8).reshape(len(values), width).T.tobytes())
+    def rows(self, table: PackedTable, first: int, stop: int) -> None:
+        """Add a table of the rows from `first` up to `stop` of another."""
+        self._parts += table.rows(first, stop)
 
     def finish(self) -> bytes:
         return b"".join(self._parts)
 
 
-_ALL_BITS = (1 << 64) - 1
+class PackedTable:
+    """A table of which any rows that follow one another are written without much work.
+
+    What numbers are counted from, and how many bytes they take, is settled once for all rows.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._columns: list[tuple[ColumnKey, _PackedColumn]] = []
+        # where the items of each row's list begin, by the column of their counts
+        self._items: dict[int, Int64s] = {}
+        for key, column in table.columns.items():
+            match column:
+                case NumberColumn(values, valid):
+                    packed = _PackedColumn(_PackedNumbers(values, valid), valid)
+                case TextColumn(lengths, data, valid):
+                    starts = _upto(lengths)
+                    packed = _PackedColumn(_PackedNumbers(lengths, None), valid, starts, data)
+            self._columns.append((key, packed))
+            if key[0] == ITEMS:
+                self._items[key[1]] = _upto(table.numbers((OWN, key[1])))
+
+    def rows(self, first: int, stop: int) -> Iterator[bytes]:
+        """Yield the bytes of the rows from `first` up to `stop`, piece by piece."""
+        yield _TABLE.pack(stop - first, len(self._columns) if stop > first else 0)
+        if stop == first:
+            return
+        for (section, column_id), column in self._columns:
+            rows = slice(first, stop)
+            if section == ITEMS:
+                upto = self._items[column_id]
+                rows = slice(int(upto[first]), int(upto[stop]))
+            yield _COLUMN.pack(section, column_id, column.form)
+            if column.valid is not None:
+                yield np.packbits(column.valid[rows]).tobytes()
+            yield from column.numbers.of(rows)
+            if column.starts is not None and column.data is not None:
+                yield column.data[column.starts[first] : column.starts[stop]].tobytes()
+
+
+class _PackedNumbers:
+    def __init__(self, values: Int64s, valid: Mask | None) -> None:
+        present = values if valid is None else values[valid]
+        low, high = (int(present.min()), int(present.max())) if len(present) else (0, 0)
+        width = _width(high - low)
+        self._head = _NUMBERS.pack(low, width)
+        self._above: npt.NDArray[np.unsignedinteger] | None = None
+        if width:
+            if valid is not None:
+                values = np.where(valid, values, low)
+            # differences of any two fit 64 bits without a sign
+            above = values.view(np.uint64) - np.uint64(low & _ALL_BITS)
+            self._above = above.astype(_WIDTHS[width], copy=False)
+
+    def of(self, rows: slice) -> Iterator[bytes]:
+        yield self._head
+        if self._above is not None:
+            above = self._above[rows]
+            yield above.view(np.uint8).reshape(len(above), above.itemsize).T.tobytes()
+
+
+class _PackedColumn(NamedTuple):
+    """Numbers, or the lengths of the texts in `data`, of which row i's begins at `starts[i]`."""
+
+    numbers: _PackedNumbers
+    valid: Mask | None
+    starts: Int64s | None = None
+    data: Bytes | None = None
+
+    @property
+    def form(self) -> int:
+        return _TEXT * (self.data is not None) + _HAS_NONE * (self.valid is not None)
 
 
 def _width(span: int) -> int:
     return 0 if span == 0 else next(w for w in _WIDTHS if span < 1 << 8 * w)
+
+
+def _upto(counts: Int64s) -> Int64s:
+    """Return how many come before each row, and all; shape (rows + 1,)."""
+    upto = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=upto[1:])
+    return upto
 
 
 # --- reading --------------------------------------------------------------------------------------

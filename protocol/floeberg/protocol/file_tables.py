@@ -363,9 +363,10 @@ def _pack_keys(packer: Packer, rows: int, has_key: AnyColumn | None, keys: Seque
     packer.strings((s.OWN, s.KEY_METADATA), lengths, data, has_key.valid)
 
 
-def keys_in(table: Table) -> int:
-    """Return how many of a table's files have key metadata."""
+def keys_in(table: Table, rows: slice = slice(None)) -> int:
+    """Return how many of a table's files, or of some of them, have key metadata."""
     column = table.columns.get((s.OWN, s.KEY_METADATA))
     if column is None:
         return 0
-    return table.rows if column.valid is None else int(np.count_nonzero(column.valid))
+    has_key = np.ones(table.rows, dtype=np.bool_) if column.valid is None else column.valid
+    return int(np.count_nonzero(has_key[rows]))

@@ -35,7 +35,7 @@ from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import StorageConfig
-from floeberg.protocol.task_codec import decode_tasks, encode_tasks
+from floeberg.protocol.task_codec import EncodedTasks, TaskEncoder, decode_tasks, encode_tasks
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import Json, StructType, parse_type
 
@@ -62,15 +62,21 @@ class MalformedPlan(ValueError):
 def encode_plan(plan: ReadPlan, *, by_manifests: bool = False) -> bytes:
     """Return `plan` as bytes, the same for the same tasks; its files' metrics are left out.
 
-    `by_manifests`, and what is raised, are `PlanEncoder.encode`'s.
+    `by_manifests`, and what is raised, are `PlanEncoder`'s.
     """
-    return PlanEncoder(plan).encode(plan.tasks, by_manifests=by_manifests)
+    tasks = as_planned(plan.tasks)
+    return PlanEncoder(plan, tasks, by_manifests=by_manifests).encode(0, len(tasks))
 
 
 class PlanEncoder:
-    """Encodes plans that differ from `plan` in their tasks alone: the rest is written once."""
+    """Encodes `plan` with runs of `tasks` for its own. What they have in common is written once.
 
-    def __init__(self, plan: ReadPlan) -> None:
+    Tasks are listed, or named `by_manifests` where they can be (see `can_be_named`): that takes a
+    few bytes a file at most, and whoever decodes it has to read the manifests again. Safe to share
+    between threads.
+    """
+
+    def __init__(self, plan: ReadPlan, tasks: PlannedTasks, *, by_manifests: bool = False) -> None:
         options = {k: v for k, v in asdict(plan.options).items() if v != _OPTIONS[k]}
         common = {
             "metadata": plan.metadata.to_json(),
@@ -81,39 +87,47 @@ class PlanEncoder:
         }
         self._common = dump_json(common)
         self._properties = dict(plan.storage.properties)
+        self._tasks = tasks
+        # of so many tasks as are to be named, a table would take more room than a run at a time
+        self._listing = None if by_manifests else TaskEncoder(tasks)
 
-    def encode(self, tasks: Sequence[FileScanTask], *, by_manifests: bool = False) -> bytes:
-        """Return the plan of `tasks` as bytes.
+    def encode(self, first: int, stop: int) -> bytes:
+        """Return the plan of the tasks from `first` up to `stop` as bytes.
 
-        They are listed, or named `by_manifests` where they can be (see `can_be_named`): that takes
-        a few bytes a file at most, and whoever decodes it has to read the manifests again. Raises
-        `PlanTooLarge` for a plan above `MAX_DOCUMENT_BYTES`, which no worker would take.
+        Raises `PlanTooLarge` for a plan above `MAX_DOCUMENT_BYTES`, which no worker would take.
         """
-        planned = as_planned(tasks)
-        is_named = by_manifests and can_be_named(planned)
-        if len(planned) > MAX_ROWS:
-            raise PlanTooLarge(f"{len(planned)} tasks are too many for one ticket")
-        encoded = encode_named(planned) if is_named else encode_tasks(planned)
+        count = stop - first
+        if count > MAX_ROWS:
+            raise PlanTooLarge(f"{count} tasks are too many for one ticket")
+        kind, encoded = self._encoded(first, stop)
         # two objects as one: neither is empty
         description = self._common[:-1] + b"," + dump_json(encoded.described)[1:]
         content = b"".join((_LENGTH.pack(len(description)), description, encoded.tables))
         document = _LENGTH.pack(isal_zlib.crc32(content)) + content
         if len(document) > MAX_DOCUMENT_BYTES:
             raise PlanTooLarge(
-                f"{len(planned)} tasks are too many for one ticket: they take {len(document)}"
+                f"{count} tasks are too many for one ticket: they take {len(document)}"
                 f" bytes, and {MAX_DOCUMENT_BYTES} are read"
             )
         keys = [base64.b64encode(key).decode() for key in encoded.keys]
         secrets = dump_json({"properties": self._properties, "keys": keys})
         return b"".join(
             (
-                bytes([KIND_MANIFESTS if is_named else KIND_TASKS]),
+                bytes([kind]),
                 _LENGTH.pack(len(secrets)),
                 secrets,
                 _LENGTH.pack(len(document)),
                 _zstd().compress(document, asbytes=True),
             )
         )
+
+    def _encoded(self, first: int, stop: int) -> tuple[int, EncodedTasks]:
+        if self._listing is not None:
+            return KIND_TASKS, self._listing.encode(first, stop)
+        tasks = self._tasks[first:stop]
+        if can_be_named(tasks):
+            return KIND_MANIFESTS, encode_named(tasks)
+        return KIND_TASKS, encode_tasks(tasks)
 
 
 def listed_bytes(tasks: PlannedTasks) -> int:

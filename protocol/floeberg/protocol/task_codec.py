@@ -21,12 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from floeberg.protocol.column_codec import (
     MalformedColumns,
     NumberColumn,
+    PackedTable,
     Reader,
     Table,
     Writer,
@@ -62,36 +64,125 @@ class EncodedTasks:
 
 def encode_tasks(tasks: PlannedTasks) -> EncodedTasks:
     """Return a document of `tasks`, in their order. Only files that they are of are in it."""
-    used = tasks.used_files()
-    parts = [(part.segment, part.rows[places]) for part, places in used.parts]
-    data = gather(parts, ManifestContent.DATA)
-    residuals = ResidualTable()
-    residual_of = residuals.numbers(used.parts)
-    applied = References.joined([part.deletes.of(places) for part, places in used.parts])
-    if len(data.tables) > 1:  # from the plan's order to that of the tables
-        order = np.argsort(data.numbers)
-        residual_of, applied = residual_of[order], applied.of(order)
-    deletes, applied = gather_deletes(tasks.deletes, applied)
-    writer = Writer()
-    for file_table in (*data.tables, *deletes):
-        writer.table(file_table.table)
-    writer.table(kept_table(residual_of, applied))
-    writer.table(_task_table(tasks.ranges, data.numbers[used.task_files], data.tables))
-    return EncodedTasks(
-        {
-            "data": [file_table.layout for file_table in data.tables],
-            "deletes": [file_table.layout for file_table in deletes],
-            "residuals": residuals.listed,
-        },
-        writer.finish(),
-        [key for file_table in (*data.tables, *deletes) for key in file_table.keys],
-    )
+    return TaskEncoder(tasks).encode(0, len(tasks))
+
+
+class TaskEncoder:
+    """Encodes `tasks` run by run: files are gathered once, and each run takes a slice of them."""
+
+    def __init__(self, tasks: PlannedTasks) -> None:
+        self._tasks = tasks
+        used = tasks.used_files()
+        data = gather(
+            [(part.segment, part.rows[places]) for part, places in used.parts], ManifestContent.DATA
+        )
+        self._task_files = used.task_files
+        self._files = len(data.numbers)
+        self._tables = [_PackedFiles(file_table) for file_table in data.tables]
+        self._sizes = _sizes(data.tables)
+        residuals = ResidualTable()
+        self._residual_of = residuals.numbers(used.parts)
+        self._residuals = residuals.listed
+        self._applied = References.joined([part.deletes.of(places) for part, places in used.parts])
+        self._row_of: Int64s | None = None
+        if len(data.tables) > 1:  # from the plan's order to that of the tables
+            order = np.argsort(data.numbers)
+            self._residual_of, self._applied = self._residual_of[order], self._applied.of(order)
+            self._row_of = data.numbers
+
+    def encode(self, first: int, stop: int) -> EncodedTasks:
+        """Return a document of the tasks from `first` up to `stop`, in their order.
+
+        Only files that they are of are in it.
+        """
+        files = self._task_files[first:stop]
+        if stop - first == len(self._tasks):
+            low, high = 0, self._files
+        elif _follow_one_another(files):
+            low, high = int(files[0]), int(files[-1]) + 1
+        else:
+            return encode_tasks(self._tasks[first:stop])
+        rows = self._rows(low, high)
+        numbers = (
+            files - low if self._row_of is None else np.searchsorted(rows, self._row_of[files])
+        )
+        data = [run for run in self._runs_of_tables(rows) if run.stop > run.first]
+        used, residual_of = np.unique(self._residual_of[rows], return_inverse=True)
+        deletes, applied = gather_deletes(self._tasks.deletes, self._applied.of(rows))
+        writer = Writer()
+        for run in data:
+            writer.rows(run.files.packed, run.first, run.stop)
+        for file_table in deletes:
+            writer.table(file_table.table)
+        writer.table(kept_table(residual_of, applied))
+        ranges = Ranges(*(column[first:stop] for column in self._tasks.ranges))
+        writer.table(_task_table(ranges, numbers, self._sizes[rows]))
+        return EncodedTasks(
+            {
+                "data": [run.files.layout for run in data],
+                "deletes": [file_table.layout for file_table in deletes],
+                "residuals": [self._residuals[i] for i in used.tolist()],
+            },
+            writer.finish(),
+            [
+                *(key for run in data for key in run.files.keys_of(run.first, run.stop)),
+                *(key for file_table in deletes for key in file_table.keys),
+            ],
+        )
+
+    def _rows(self, low: int, high: int) -> Int64s:
+        """Return the rows of the tables, ascending, that the plan's files from `low` on are in."""
+        return np.arange(low, high) if self._row_of is None else np.sort(self._row_of[low:high])
+
+    def _runs_of_tables(self, rows: Int64s) -> Iterator[_Run]:
+        """Yield which rows of each table are among `rows`.
+
+        They follow one another, since a table has its files in the order of the plan.
+        """
+        first = 0
+        for files in self._tables:
+            begin, end = np.searchsorted(rows, (first, first + files.rows)).tolist()
+            at = int(rows[begin]) - first if begin < end else 0
+            yield _Run(files, at, at + end - begin)
+            first += files.rows
+
+
+class _PackedFiles:
+    """A table of files of which runs are taken."""
+
+    def __init__(self, file_table: FileTable) -> None:
+        self._file_table = file_table
+        self.layout = file_table.layout
+        self.rows = file_table.table.rows
+        self.packed = PackedTable(file_table.table)
+
+    def keys_of(self, first: int, stop: int) -> Sequence[bytes]:
+        """Return the key metadata of the files from `first` up to `stop` that have some."""
+        keys, table = self._file_table.keys, self._file_table.table
+        if not keys:
+            return ()
+        before = keys_in(table, slice(first))
+        return keys[before : before + keys_in(table, slice(first, stop))]
+
+
+class _Run(NamedTuple):
+    files: _PackedFiles
+    first: int
+    stop: int
+
+
+def _follow_one_another(files: Int64s) -> bool:
+    """Say whether files, by number, ascend without a gap; those of splits repeat."""
+    steps = np.diff(files)
+    return len(files) > 0 and (not len(steps) or (steps.min() >= 0 and steps.max() <= 1))
 
 
 def gather_deletes(
     deletes: DeleteFiles, applied: References
 ) -> tuple[tuple[FileTable, ...], References]:
     """Return the tables of the deletes that are referred to, and the references by row of these."""
+    if not len(applied.numbers):  # as of most tables
+        return (), applied
     starts, numbers = applied.flat()
     used, which = np.unique(numbers, return_inverse=True)
     found = gather(deletes.rows_of(used), ManifestContent.DELETES, keep_order=True)
@@ -106,9 +197,9 @@ def kept_table(residual_of: Int64s, applied: References) -> Table:
     return table_of(len(residual_of), columns)
 
 
-def _task_table(ranges: Ranges, files: Int64s, tables: Sequence[FileTable]) -> Table:
+def _task_table(ranges: Ranges, files: Int64s, file_sizes: Int64s) -> Table:
     """Return files and ranges as what they differ by from the usual: whole files, one by one."""
-    sizes = _sizes(tables)[files]
+    sizes = file_sizes[files]
     start, rest = ranges.starts, sizes - ranges.starts - ranges.lengths
     columns = [
         (_FILE, np.diff(files, prepend=-1)),

@@ -88,6 +88,10 @@ class Numbers:
                 listed[i] = None
         return listed
 
+    def take(self, rows: Int64s) -> Numbers:
+        """Return the values of `rows`, in their order."""
+        return Numbers(self.values[rows], None if self.valid is None else self.valid[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Strings:
@@ -132,6 +136,17 @@ class Strings:
             for i in np.flatnonzero(~self.valid[places]).tolist():
                 listed[i] = None
         return listed
+
+    def take(self, rows: Int64s) -> Strings:
+        """Return the values of `rows`, in their order."""
+        valid = None if self.valid is None else self.valid[rows]
+        if self.offsets is None:
+            return Strings(self.data[rows], None, valid)
+        lengths = np.diff(self.offsets)[rows]
+        offsets = np.zeros(len(rows) + 1, dtype=np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        shifts = np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return Strings(self.data[shifts + np.arange(len(shifts))], offsets, valid)
 
 
 Column: TypeAlias = Numbers | Strings

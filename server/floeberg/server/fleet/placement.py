@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 
@@ -111,7 +112,7 @@ def _spread(
 
         def burden(worker: Worker, size: int = heft[i], key: str = key) -> tuple[float, int, str]:
             load = share[worker.worker_id] + size / max(worker.capacity, 1)
-            return load, -_score(worker, key), worker.worker_id
+            return load, -_score(worker.location, key), worker.worker_id
 
         worker = min(workers, key=burden)
         share[worker.worker_id] += heft[i] / max(worker.capacity, 1)
@@ -131,9 +132,10 @@ def rank(workers: Sequence[Worker], key: str) -> list[Worker]:
     """Return the workers in the order in which they are preferred for `key` (rendezvous
     hashing).
     """
-    return sorted(workers, key=lambda w: (-_score(w, key), w.worker_id))
+    return sorted(workers, key=lambda w: (-_score(w.location, key), w.worker_id))
 
 
-def _score(worker: Worker, key: str) -> int:
-    raw = blake2b(f"{worker.location}\0{key}".encode("utf-8", "surrogatepass"), digest_size=8)
+@lru_cache(maxsize=1 << 12)  # a plan asks for each several times
+def _score(location: str, key: str) -> int:
+    raw = blake2b(f"{location}\0{key}".encode("utf-8", "surrogatepass"), digest_size=8)
     return int.from_bytes(raw.digest(), "big")

@@ -35,12 +35,12 @@ def seal_tickets(
     `PlanTooLarge` for more than `MAX_ANSWER_BYTES`.
     """
     by_manifests = _take_more_than(tasks, max_info_bytes)
-    encoder = PlanEncoder(plan)
+    encoder = PlanEncoder(plan, tasks, by_manifests=by_manifests)
     tickets = []
     total = 0
     for first, stop in runs:
         ticket = seal_encoded(
-            encoder.encode(tasks[first:stop], by_manifests=by_manifests),
+            encoder.encode(first, stop),
             keyring,
             principal=principal,
             expires_at_ms=expires_at_ms,
