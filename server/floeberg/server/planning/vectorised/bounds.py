@@ -52,10 +52,14 @@ _NARROW_PRECISION = 18
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """Lower and upper bounds, inclusive. None where no row has one."""
+    """Lower and upper bounds, inclusive. None where no row has one.
+
+    They are `sound` when none was left out for what it says, which was looked at or was known.
+    """
 
     lower: OrderedColumn | None
     upper: OrderedColumn | None
+    sound: bool
 
 
 def decode_columns(
@@ -64,9 +68,28 @@ def decode_columns(
     upper: Strings | None,
     *,
     may_be_imported: bool = False,
+    known_sound: bool = False,
 ) -> ColumnBounds:
-    """Return what two columns of bounds say of a column of `type_`; see `decode_bounds`."""
+    """Return what two columns of bounds say of a column of `type_`; see `decode_bounds`.
+
+    Those that are `known_sound` are not looked at, which takes most of the time.
+    """
     low, high = _decoded(type_, lower), _decoded(type_, upper)
+    as_stored = low, high
+    if not known_sound:
+        low, high = _consistent(_readable(type_, low), _readable(type_, high))
+    sound = low is as_stored[0] and high is as_stored[1]
+    if may_be_imported and isinstance(type_, TimestampType):
+        ticks = 1_000_000 if type_.nanos else 1_000
+        low = _in_either_unit(low, ticks, is_lower=True)
+        high = _in_either_unit(high, ticks, is_lower=False)
+    return ColumnBounds(low, high, sound)
+
+
+def _consistent(
+    low: OrderedColumn | None, high: OrderedColumn | None
+) -> tuple[OrderedColumn | None, OrderedColumn | None]:
+    """Leave out bounds that contradict each other."""
     if low is not None and high is not None:
         is_inverted = low.compare(Op.GT, high)
         if is_inverted.any():  # or seems to be, for what is not known
@@ -74,11 +97,19 @@ def decode_columns(
             right = ~is_inverted if compared is None else ~(is_inverted & compared)
             low = replace(low, known=both(low.known, right))
             high = replace(high, known=both(high.known, right))
-    if may_be_imported and isinstance(type_, TimestampType):
-        ticks = 1_000_000 if type_.nanos else 1_000
-        low = _in_either_unit(low, ticks, is_lower=True)
-        high = _in_either_unit(high, ticks, is_lower=False)
-    return ColumnBounds(low, high)
+    return low, high
+
+
+def _readable(type_: PrimitiveType, column: OrderedColumn | None) -> OrderedColumn | None:
+    """Leave out NaN, which is never a bound, and text that is not UTF-8."""
+    match column:
+        case NumberColumn(values, known) if values.dtype.kind == "f":
+            is_nan = np.isnan(values)
+            return NumberColumn(values, both(known, ~is_nan)) if is_nan.any() else column
+        case ByteColumn() if isinstance(type_, StringType):
+            return _text(column)
+        case _:
+            return column
 
 
 def stored_literal(type_: PrimitiveType, literal: Value) -> Any:
@@ -128,19 +159,15 @@ def _decoded(type_: PrimitiveType, column: Strings | None) -> OrderedColumn | No
             return _timestamps(column, NANOS_PER_DAY if nanos else _MICROS_PER_DAY)
         case FloatType() | DoubleType():
             wide = {} if isinstance(type_, FloatType) else {8: _float64}
-            floats = _numbers(column, {4: _float32, **wide}, np.dtype(np.float64))
-            is_nan = np.isnan(floats.values)
-            return replace(floats, known=both(floats.known, ~is_nan)) if is_nan.any() else floats
+            return _numbers(column, {4: _float32, **wide}, np.dtype(np.float64))
         case DecimalType():
             return _decimals(column, type_.precision)
-        case StringType():
-            return _texts(column)
+        case StringType() | BinaryType():
+            return _strings(column, None)
         case UuidType():
             return _strings(column, lambda sizes: sizes == 16)
         case FixedType(length=length):
             return _strings(column, lambda sizes: sizes <= length)  # it may have been cut
-        case BinaryType():
-            return _strings(column, None)
         case _:
             return None
 
@@ -221,21 +248,22 @@ def _big_endian(raw: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
     return values
 
 
-def _texts(column: Strings) -> ByteColumn:
-    found = as_binary(column)
-    if column.data.max(initial=0) < 0x80:  # ASCII, as most is: a tenth of the time of the rest
-        return ByteColumn(found, column.valid)
+def _text(column: ByteColumn) -> ByteColumn:
+    raw = np.frombuffer(column.values.buffers()[2], np.uint8)
+    if raw.max(initial=0) < 0x80:  # ASCII, as most is: a tenth of the time of the rest
+        return column
     try:
-        found.cast(pa.string())
+        column.values.cast(pa.string())
     except pa.ArrowInvalid:  # not all of it is UTF-8
-        texts = column.to_list()
-        return ByteColumn(found, np.fromiter(map(_is_text, texts), np.bool_, len(texts)))
-    return ByteColumn(found, column.valid)
+        texts = column.values.to_pylist()
+        is_text = np.fromiter(map(_is_text, texts), np.bool_, len(texts))
+        return replace(column, known=both(column.known, is_text))
+    return column
 
 
-def _is_text(raw: bytes | None) -> bool:
+def _is_text(raw: bytes) -> bool:
     try:
-        return raw is not None and raw.decode() is not None
+        return raw.decode() is not None
     except UnicodeDecodeError:
         return False
 

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from floeberg.protocol.manifests import Segment
 from floeberg.protocol.manifests import segment as s
@@ -37,8 +36,7 @@ from floeberg.protocol.types import (
     TimestampType,
     TimeType,
 )
-from floeberg.server.planning.vectorised.bounds import decode_columns
-from floeberg.server.planning.vectorised.metrics import ColumnCounts
+from floeberg.server.planning.vectorised.metrics import ColumnCounts, Statistics
 from floeberg.server.planning.vectorised.ordered import ByteColumn, Mask, OrderedColumn
 
 _Values: TypeAlias = npt.NDArray[Any]
@@ -198,38 +196,34 @@ class _Column:
         self.stats = _Stats(*(np.concatenate(c) for c in zip(*map(_fields, found), strict=True)))
 
     def of(self, segment: Segment, rows: Int64s) -> _Stats:
-        bounds = decode_columns(
-            self._type,
-            segment.bounds(s.LOWER_BOUNDS, self._field_id),
-            segment.bounds(s.UPPER_BOUNDS, self._field_id),
-            may_be_imported=self._may_be_imported,
+        statistics = Statistics(segment, rows if len(rows) < len(segment) else None)
+        bounds = statistics.bounds(
+            self._field_id, self._type, may_be_imported=self._may_be_imported
         )
-        records = segment.numbers(s.RECORD_COUNT)
-        assert records is not None
-        counts = ColumnCounts(segment, self._field_id, records.values.astype(np.int64))
+        counts = ColumnCounts(statistics, self._field_id)
         all_null = counts.is_all_null()
         return _Stats(
-            *self._values(bounds.lower, rows),
-            *self._values(bounds.upper, rows),
-            counts.has_no_nulls(is_top_level=self._is_top_level)[rows],
-            np.zeros(len(rows), dtype=np.bool_) if all_null is None else all_null[rows],
+            *self._values(bounds.lower, len(rows)),
+            *self._values(bounds.upper, len(rows)),
+            counts.has_no_nulls(is_top_level=self._is_top_level),
+            np.zeros(len(rows), dtype=np.bool_) if all_null is None else all_null,
         )
 
-    def _values(self, column: OrderedColumn | None, rows: Int64s) -> tuple[_Values, Mask]:
-        """Return the bounds of some files, and which have one; text and bytes as objects."""
+    def _values(self, column: OrderedColumn | None, rows: int) -> tuple[_Values, Mask]:
+        """Return the bounds of `rows` files, and which have one; text and bytes as objects."""
         if isinstance(column, ByteColumn):
-            values: _Values = np.empty(len(rows), dtype=np.object_)
-            values[:] = column.values.take(pa.array(rows)).to_pylist()
+            values: _Values = np.empty(rows, dtype=np.object_)
+            values[:] = column.values.to_pylist()
         elif column is not None:
-            values = column.values[rows]
+            values = column.values
         elif isinstance(self._type, StringType | FixedType | BinaryType):
-            values = np.full(len(rows), b"", dtype=np.object_)
+            values = np.full(rows, b"", dtype=np.object_)
         else:
-            values = np.zeros(len(rows), dtype=np.int64)
+            values = np.zeros(rows, dtype=np.int64)
         if column is None:
-            return values, np.zeros(len(rows), dtype=np.bool_)
+            return values, np.zeros(rows, dtype=np.bool_)
         known = column.known
-        return values, np.ones(len(rows), dtype=np.bool_) if known is None else known[rows]
+        return values, np.ones(rows, dtype=np.bool_) if known is None else known
 
 
 def _fields(stats: _Stats) -> tuple[_Values, Mask, _Values, Mask, Mask, Mask]:

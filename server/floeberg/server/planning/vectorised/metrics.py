@@ -6,7 +6,7 @@ The same answers as `expressions.metrics.file_may_match` gives for each file, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from floeberg.protocol.expressions.model import (
     Constant,
     Op,
 )
-from floeberg.protocol.manifests import Numbers, Segment
+from floeberg.protocol.manifests import Numbers, Segment, Strings
 from floeberg.protocol.manifests import segment as s
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import (
@@ -29,6 +29,7 @@ from floeberg.protocol.types import (
     FloatType,
     ListType,
     MapType,
+    PrimitiveType,
 )
 from floeberg.server.planning.vectorised.bounds import ColumnBounds, decode_columns, stored_literal
 from floeberg.server.planning.vectorised.ordered import (
@@ -42,28 +43,70 @@ from floeberg.server.planning.vectorised.ordered import (
 )
 
 
-class SegmentMetrics:
-    """The statistics of a segment's files, as filters over `schema` ask for them.
+class Statistics:
+    """The statistics of a segment's files, or of those that `rows` names, ascending."""
 
-    Remembers what it has found of each predicate, since the residuals of a filter share them. Used
-    by one thread.
-    """
-
-    def __init__(self, segment: Segment, schema: Schema, *, may_be_imported: bool = False) -> None:
+    def __init__(self, segment: Segment, rows: npt.NDArray[np.int64] | None = None) -> None:
         self._segment = segment
-        self._schema = schema
-        self._may_be_imported = may_be_imported
-        counts = segment.numbers(s.RECORD_COUNT)
-        self._rows = len(segment)
-        self._record_counts: npt.NDArray[np.int64] = (
+        self._rows = rows
+        counts = _taken(segment.numbers(s.RECORD_COUNT), rows)
+        self.record_counts: npt.NDArray[np.int64] = (
             np.zeros(0, dtype=np.int64) if counts is None else counts.values.astype(np.int64)
         )
+
+    def __len__(self) -> int:
+        return len(self._segment) if self._rows is None else len(self._rows)
+
+    def counts(self, metric: int, field_id: int) -> Numbers | None:
+        return _taken(self._segment.counts(metric, field_id), self._rows)
+
+    def bounds(self, field_id: int, type_: PrimitiveType, *, may_be_imported: bool) -> ColumnBounds:
+        known_sound = self._segment.known_sound
+        lower, upper = (_taken(self._segment.bounds(m, field_id), self._rows) for m in s.BOUNDS)
+        bounds = decode_columns(
+            type_,
+            lower,
+            upper,
+            may_be_imported=may_be_imported,
+            known_sound=(field_id, type_) in known_sound,
+        )
+        if bounds.sound and self._rows is None:
+            known_sound.add((field_id, type_))
+        return bounds
+
+
+C = TypeVar("C", Numbers, Strings)
+
+
+def _taken(column: C | None, rows: npt.NDArray[np.int64] | None) -> C | None:
+    return column if column is None or rows is None else column.take(rows)
+
+
+class SegmentMetrics:
+    """What the statistics of a segment's files say of filters over `schema`.
+
+    Remembers what it has found of each predicate, since the residuals of a filter share them. Used
+    by one thread. `rows` limits it to some files, ascending.
+    """
+
+    def __init__(
+        self,
+        segment: Segment,
+        schema: Schema,
+        rows: npt.NDArray[np.int64] | None = None,
+        *,
+        may_be_imported: bool = False,
+    ) -> None:
+        self._statistics = Statistics(segment, rows)
+        self._schema = schema
+        self._may_be_imported = may_be_imported
+        self._rows = len(self._statistics)
         # by identity: to hash a predicate of many literals costs more than to evaluate it
         self._known: dict[int, tuple[BoundPredicate, Mask]] = {}
 
     def may_match(self, bound: BoundExpression) -> Mask:
         """Return, for each entry, what `file_may_match` says of it; shape (entries,)."""
-        return self._may_match(bound) & np.not_equal(self._record_counts, 0)
+        return self._may_match(bound) & np.not_equal(self._statistics.record_counts, 0)
 
     def _may_match(self, bound: BoundExpression) -> Mask:
         match bound:
@@ -92,7 +135,7 @@ class SegmentMetrics:
         everything = np.ones(self._rows, dtype=np.bool_)
         if self._schema.find(field_id) is None or not self._has_one_value_a_row(field_id):
             return everything
-        column = ColumnCounts(self._segment, field_id, self._record_counts)
+        column = ColumnCounts(self._statistics, field_id)
         if predicate.op is Op.IS_NULL:
             return ~column.has_no_nulls(is_top_level=len(self._schema.path(field_id)) == 1)
         some_value = _not(column.is_all_null(), self._rows)
@@ -115,24 +158,19 @@ class SegmentMetrics:
         return not any(f is None or isinstance(f.type, ListType | MapType) for f in above)
 
     def _bounds(self, predicate: BoundPredicate) -> ColumnBounds:
-        return decode_columns(
-            predicate.type,
-            self._segment.bounds(s.LOWER_BOUNDS, predicate.field_id),
-            self._segment.bounds(s.UPPER_BOUNDS, predicate.field_id),
-            may_be_imported=self._may_be_imported,
+        return self._statistics.bounds(
+            predicate.field_id, predicate.type, may_be_imported=self._may_be_imported
         )
 
 
 class ColumnCounts:
     """The counts of one column: where they are unknown, they are no reason to skip a file."""
 
-    def __init__(
-        self, segment: Segment, field_id: int, record_counts: npt.NDArray[np.int64]
-    ) -> None:
-        self._record_counts = record_counts
-        self._values = segment.counts(s.VALUE_COUNTS, field_id)
-        self._nulls = segment.counts(s.NULL_VALUE_COUNTS, field_id)
-        self._nans = segment.counts(s.NAN_VALUE_COUNTS, field_id)
+    def __init__(self, statistics: Statistics, field_id: int) -> None:
+        self._record_counts = statistics.record_counts
+        self._values = statistics.counts(s.VALUE_COUNTS, field_id)
+        self._nulls = statistics.counts(s.NULL_VALUE_COUNTS, field_id)
+        self._nans = statistics.counts(s.NAN_VALUE_COUNTS, field_id)
 
     def has_no_nulls(self, *, is_top_level: bool) -> Mask:
         no_nulls = self._is(self._nulls, 0)

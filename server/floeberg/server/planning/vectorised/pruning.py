@@ -27,6 +27,7 @@ Codes: TypeAlias = npt.NDArray[np.int64]
 _OUTCOMES = (Outcome.OPEN, Outcome.TRUE, Outcome.FALSE)
 _CODES_LIMIT = 1 << 60
 _COUNTED_CODES = 1 << 12
+_FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +69,42 @@ class SegmentFilter:
 
         May keep one without such a row, never drops one that has one.
         """
-        metrics = SegmentMetrics(segment, self._schema, may_be_imported=self._may_be_imported)
         chosen = np.full(len(segment), -1, dtype=np.int64)
         residuals: dict[BoundExpression, int] = {}
-        by_partition = by_metrics = 0
+        by_partition = 0
+        is_open = np.zeros(len(segment), dtype=np.bool_)
         for residual, group in self._groups(segment):
-            size = int(np.count_nonzero(group))
             if residual == FALSE:
-                by_partition += size
+                by_partition += int(np.count_nonzero(group))
                 continue
-            if residual != TRUE:
-                group = group & metrics.may_match(residual)
-                by_metrics += size - int(np.count_nonzero(group))
             chosen[group] = residuals.setdefault(residual, len(residuals))
+            if residual != TRUE:
+                is_open |= group
+        by_metrics = self._rule_out_by_metrics(segment, is_open, chosen, tuple(residuals))
         needed = np.flatnonzero(chosen >= 0)
         return Kept(needed, tuple(residuals), chosen[needed], by_partition, by_metrics)
+
+    def _rule_out_by_metrics(
+        self,
+        segment: Segment,
+        is_open: Mask,
+        chosen: npt.NDArray[np.int64],
+        residuals: Sequence[BoundExpression],
+    ) -> int:
+        """Take away what is chosen of entries whose metrics rule out their residual."""
+        rows = np.flatnonzero(is_open)
+        if not len(rows):
+            return 0
+        # to evaluate all entries takes less than to gather the statistics of many
+        few = None if len(rows) * _FEW > len(segment) else rows
+        metrics = SegmentMetrics(segment, self._schema, few, may_be_imported=self._may_be_imported)
+        found = chosen if few is None else chosen[few]
+        ruled_out = np.zeros(len(found), dtype=np.bool_)
+        for number, residual in enumerate(residuals):
+            if residual != TRUE:
+                ruled_out |= (found == number) & ~metrics.may_match(residual)
+        chosen[ruled_out if few is None else few[ruled_out]] = -1
+        return int(np.count_nonzero(ruled_out))
 
     def kept_delete_files(self, segment: Segment) -> npt.NDArray[np.int64]:
         """Return the delete files, ascending, whose partition does not rule out all of its rows.
