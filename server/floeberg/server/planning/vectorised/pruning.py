@@ -16,13 +16,14 @@ import numpy.typing as npt
 from floeberg.protocol.expressions.model import FALSE, TRUE, BoundExpression
 from floeberg.protocol.expressions.residuals import Leaf, Outcome, Residuals
 from floeberg.protocol.manifests import Segment
+from floeberg.protocol.manifests.columns import narrowest
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.schema import Schema
 from floeberg.server.planning.vectorised.metrics import SegmentMetrics
 from floeberg.server.planning.vectorised.ordered import Mask
 from floeberg.server.planning.vectorised.partitions import SegmentPartitions
 
-Codes: TypeAlias = npt.NDArray[np.int64]
+Codes: TypeAlias = npt.NDArray[np.int8]
 
 _OUTCOMES = (Outcome.OPEN, Outcome.TRUE, Outcome.FALSE)
 _CODES_LIMIT = 1 << 60
@@ -132,20 +133,17 @@ class SegmentFilter:
             yield self._residuals.given([_OUTCOMES[i] for i in outcomes]), group
 
 
-def _outcomes(leaf: Leaf, partitions: SegmentPartitions) -> npt.NDArray[np.int64]:
+def _outcomes(leaf: Leaf, partitions: SegmentPartitions) -> Codes:
     """Return, for each entry, the place in `_OUTCOMES` of what its partition says of a leaf."""
     if not leaf.fields:
-        return np.full(1, _OUTCOMES.index(leaf.outcome({})))
-    is_strict = partitions.are_true(leaf.strict)
-    codes = np.where(partitions.are_true(leaf.inclusive), 0, 2)
-    codes[is_strict] = 1
+        return np.full(1, _OUTCOMES.index(leaf.outcome({})), dtype=np.int8)
+    codes = 2 * (~partitions.are_true(leaf.inclusive)).view(np.int8)
+    codes[partitions.are_true(leaf.strict)] = 1
     codes[~partitions.has(leaf.fields)] = 0
     return codes
 
 
-def _grouped(
-    columns: Sequence[npt.NDArray[np.int64]], rows: int
-) -> Iterator[tuple[Sequence[int], Mask]]:
+def _grouped(columns: Sequence[Codes], rows: int) -> Iterator[tuple[Sequence[int], Mask]]:
     """Yield the distinct rows of `columns`, and a mask of where each stands.
 
     A column of one value has it in every row.
@@ -154,14 +152,15 @@ def _grouped(
     if not varied:
         yield [int(column[0]) for column in columns], np.ones(rows, dtype=np.bool_)
         return
-    codes: Codes = varied[0]
+    codes: npt.NDArray[np.signedinteger] = varied[0]
     limit = 3
     for column in varied[1:]:
         if limit > _CODES_LIMIT:
             distinct, codes = np.unique(codes, return_inverse=True)
             limit = len(distinct)
-        codes = codes * 3 + column
         limit *= 3
+        # a pass over bytes takes an eighth of one over 64 bits
+        codes = codes.astype(narrowest(0, limit), copy=False) * 3 + column
     if limit > _COUNTED_CODES:
         distinct, codes = np.unique(codes, return_inverse=True)
         limit = len(distinct)
