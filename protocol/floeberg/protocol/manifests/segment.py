@@ -12,7 +12,7 @@ are those of the table's columns).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -32,7 +32,7 @@ from floeberg.protocol.files import (
 )
 from floeberg.protocol.manifests.columns import Buffer, Int64s, Ints, Numbers, Packed, Strings
 from floeberg.protocol.manifests.reading import EntryStatus, ManifestEntry
-from floeberg.protocol.types import PrimitiveType, Value
+from floeberg.protocol.types import Value
 from floeberg.protocol.values import decimal_of
 
 OWN: Final = 0
@@ -135,8 +135,8 @@ class Segment:
         self.content = ManifestContent(facts["content"])
         self.partition_fields: Sequence[tuple[int, str, int]] = facts["partition"]
         """The partition's fields: id, kind, and scale of decimals."""
-        self.known_sound: set[tuple[int, PrimitiveType]] = set()
-        """Columns whose bounds, as ones of a type, were all found to be right; more with time."""
+        self.known: set[Hashable] = set()
+        """What was found of columns as a whole, for who asks again: planning's affair."""
 
     def __len__(self) -> int:
         return self._packed.rows

@@ -178,11 +178,15 @@ _Decode = Callable[[npt.NDArray[np.uint8]], npt.NDArray[Any]]
 def _numbers(
     column: Strings, decoders: dict[int, _Decode], dtype: np.dtype[Any] | None = None
 ) -> NumberColumn:
-    """Decode the values of each width by its decoder; those of another width are none."""
-    dtype = dtype or np.dtype(np.int64)
+    """Decode the values of each width by its decoder; those of another width are none.
+
+    Whole numbers of one width stay as wide as they are: they compare with literals of any size.
+    """
     width, rows = column.width, len(column)
     if width in decoders:
-        return NumberColumn(decoders[width](column.data).astype(dtype, copy=False), column.valid)
+        decoded = decoders[width](column.data)
+        return NumberColumn(decoded if dtype is None else decoded.astype(dtype), column.valid)
+    dtype = dtype or np.dtype(np.int64)
     values, known = np.zeros(rows, dtype=dtype), np.zeros(rows, dtype=np.bool_)
     if column.offsets is None:
         return NumberColumn(values, known)
@@ -216,7 +220,7 @@ def _float64(raw: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
 def _timestamps(column: Strings, units_per_day: int) -> NumberColumn:
     """Decode timestamps, of which some may have been dates when their file was written."""
     found = _numbers(column, {8: _int64})
-    dates = _numbers(column, {4: _int32})
+    dates = _numbers(column, {4: _int32}, np.dtype(np.int64))
     if found.known is None or not (dates.known is None or dates.known.any()):
         return found
     are_dates = np.ones(len(column), dtype=np.bool_) if dates.known is None else dates.known

@@ -5,7 +5,7 @@ The same answers as `expressions.metrics.file_may_match` gives for each file, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,18 +61,27 @@ class Statistics:
         return _taken(self._segment.counts(metric, field_id), self._rows)
 
     def bounds(self, field_id: int, type_: PrimitiveType, *, may_be_imported: bool) -> ColumnBounds:
-        known_sound = self._segment.known_sound
+        sound = "bounds sound", field_id, type_
         lower, upper = (_taken(self._segment.bounds(m, field_id), self._rows) for m in s.BOUNDS)
         bounds = decode_columns(
             type_,
             lower,
             upper,
             may_be_imported=may_be_imported,
-            known_sound=(field_id, type_) in known_sound,
+            known_sound=sound in self._segment.known,
         )
         if bounds.sound and self._rows is None:
-            known_sound.add((field_id, type_))
+            self._segment.known.add(sound)
         return bounds
+
+    def hold(self, fact: Hashable, check: Callable[[], bool]) -> bool:
+        """Say whether a fact holds of the files; what holds of all is not checked again."""
+        if fact in self._segment.known:
+            return True
+        holds = check()
+        if holds and self._rows is None:
+            self._segment.known.add(fact)
+        return holds
 
 
 C = TypeVar("C", Numbers, Strings)
@@ -167,6 +176,8 @@ class ColumnCounts:
     """The counts of one column: where they are unknown, they are no reason to skip a file."""
 
     def __init__(self, statistics: Statistics, field_id: int) -> None:
+        self._statistics = statistics
+        self._field_id = field_id
         self._record_counts = statistics.record_counts
         self._values = statistics.counts(s.VALUE_COUNTS, field_id)
         self._nulls = statistics.counts(s.NULL_VALUE_COUNTS, field_id)
@@ -188,19 +199,26 @@ class ColumnCounts:
         """Say of each file whether the column is null in all its rows; None is none."""
         if self._nulls is None or self._values is None:
             return None
+        nulls, records = self._nulls, self._record_counts
         # mostly there is no such file, and this says so at once
-        if not np.equal(self._nulls.values, self._record_counts).any():
+        if self._statistics.hold(
+            ("none all null", self._field_id),
+            lambda: not np.equal(nulls.values, records).any(),
+        ):
             return None
-        return self._is_counted() & self._is(self._nulls, self._record_counts)
+        return self._is_counted() & self._is(nulls, records)
 
     def is_all_null_or_nan(self) -> Mask | None:
         """Say of each file whether the column is null or NaN in all its rows; None is none."""
         if self._nulls is None or self._nans is None or self._values is None:
             return None
-        rest = self._record_counts - self._nulls.values
-        if not np.equal(self._nans.values, rest).any():
+        nulls, nans, records = self._nulls, self._nans, self._record_counts
+        if self._statistics.hold(
+            ("none all null or NaN", self._field_id),
+            lambda: not np.equal(nans.values, records - nulls.values).any(),
+        ):
             return None
-        return self._is_counted() & self._has(self._nulls) & self._is(self._nans, rest)
+        return self._is_counted() & self._has(nulls) & self._is(nans, records - nulls.values)
 
     def _is_counted(self) -> Mask:
         """Say whether the values are as many as the rows."""

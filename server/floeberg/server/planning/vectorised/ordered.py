@@ -145,7 +145,8 @@ def as_binary(column: Strings) -> Any:
     """
     data, offsets = column.data, column.offsets
     if offsets is None:
-        offsets = np.arange(len(column) + 1, dtype=np.int32) * np.int32(data.shape[1])
+        offsets = np.arange(len(column) + 1, dtype=np.int32)
+        offsets *= data.shape[1]
         data = np.ascontiguousarray(data)
     parts: list[Any] = [offsets, data]  # arrays are buffers, which the stubs do not know
     buffers: list[Any] = [None, *map(pa.py_buffer, parts)]

@@ -23,12 +23,14 @@ from floeberg.server.planning.vectorised.metrics import SegmentMetrics
 from floeberg.server.planning.vectorised.ordered import Mask
 from floeberg.server.planning.vectorised.partitions import SegmentPartitions
 
+Rows: TypeAlias = npt.NDArray[np.int64]
 Codes: TypeAlias = npt.NDArray[np.int8]
 
 _OUTCOMES = (Outcome.OPEN, Outcome.TRUE, Outcome.FALSE)
 _CODES_LIMIT = 1 << 60
 _COUNTED_CODES = 1 << 12
 _FEW = 4
+_NOTHING: Rows = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,9 @@ class Kept:
     out by their partition, or by their metrics.
     """
 
-    rows: npt.NDArray[np.int64]
+    rows: Rows
     residuals: tuple[BoundExpression, ...]
-    residual_of: npt.NDArray[np.int64]
+    residual_of: Rows
     ruled_out_by_partition: int
     ruled_out_by_metrics: int
 
@@ -70,11 +72,14 @@ class SegmentFilter:
 
         May keep one without such a row, never drops one that has one.
         """
+        groups = list(self._groups(segment))
+        if len(groups) == 1:
+            return self._kept_alike(segment, groups[0][0])
         chosen = np.full(len(segment), -1, dtype=np.int64)
         residuals: dict[BoundExpression, int] = {}
         by_partition = 0
         is_open = np.zeros(len(segment), dtype=np.bool_)
-        for residual, group in self._groups(segment):
+        for residual, group in groups:
             if residual == FALSE:
                 by_partition += int(np.count_nonzero(group))
                 continue
@@ -85,11 +90,21 @@ class SegmentFilter:
         needed = np.flatnonzero(chosen >= 0)
         return Kept(needed, tuple(residuals), chosen[needed], by_partition, by_metrics)
 
+    def _kept_alike(self, segment: Segment, residual: BoundExpression) -> Kept:
+        """Return what is kept of entries that all have the same residual."""
+        if residual == FALSE:
+            return Kept(_NOTHING, (), _NOTHING, len(segment), 0)
+        rows = np.arange(len(segment))
+        if residual != TRUE:
+            rows = np.flatnonzero(self._metrics(segment).may_match(residual))
+        residual_of = np.zeros(len(rows), dtype=np.int64)
+        return Kept(rows, (residual,), residual_of, 0, len(segment) - len(rows))
+
     def _rule_out_by_metrics(
         self,
         segment: Segment,
         is_open: Mask,
-        chosen: npt.NDArray[np.int64],
+        chosen: Rows,
         residuals: Sequence[BoundExpression],
     ) -> int:
         """Take away what is chosen of entries whose metrics rule out their residual."""
@@ -98,7 +113,7 @@ class SegmentFilter:
             return 0
         # to evaluate all entries takes less than to gather the statistics of many
         few = None if len(rows) * _FEW > len(segment) else rows
-        metrics = SegmentMetrics(segment, self._schema, few, may_be_imported=self._may_be_imported)
+        metrics = self._metrics(segment, few)
         found = chosen if few is None else chosen[few]
         ruled_out = np.zeros(len(found), dtype=np.bool_)
         for number, residual in enumerate(residuals):
@@ -107,7 +122,10 @@ class SegmentFilter:
         chosen[ruled_out if few is None else few[ruled_out]] = -1
         return int(np.count_nonzero(ruled_out))
 
-    def kept_delete_files(self, segment: Segment) -> npt.NDArray[np.int64]:
+    def _metrics(self, segment: Segment, rows: Rows | None = None) -> SegmentMetrics:
+        return SegmentMetrics(segment, self._schema, rows, may_be_imported=self._may_be_imported)
+
+    def kept_delete_files(self, segment: Segment) -> Rows:
         """Return the delete files, ascending, whose partition does not rule out all of its rows.
 
         Of equality deletes that are global, by their spec, none is ruled out.
