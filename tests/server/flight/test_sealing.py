@@ -56,6 +56,21 @@ def test_each_ticket_has_its_run_of_the_tasks():
         assert plan.tasks.resolve([tasks.files[0].segment]) == run
 
 
+def test_many_tasks_are_sealed_in_threads_and_in_order(monkeypatch: pytest.MonkeyPatch):
+    tasks = PlannedTasks([planned_files(FILES)])
+    runs = [(i, i + 100) for i in range(0, 3000, 100)]
+    expected = [plan.tasks for plan in tickets_of(tasks, runs, 1 << 20)]
+    monkeypatch.setattr(sealing, "_MANY_TASKS", 0)
+
+    for max_info_bytes in (1 << 20, 0):
+        found = tickets_of(tasks, runs, max_info_bytes)
+        segments = [tasks.files[0].segment]
+        assert expected == [
+            plan.tasks.resolve(segments) if isinstance(plan.tasks, NamedTasks) else plan.tasks
+            for plan in found
+        ]
+
+
 def test_files_are_listed_while_that_takes_no_more_than_it_may():
     tasks = PlannedTasks([planned_files(FILES)])
     size = listed_bytes(tasks)
@@ -91,8 +106,10 @@ def test_tickets_beyond_what_any_client_takes_are_refused(monkeypatch: pytest.Mo
     tasks = PlannedTasks([planned_files(FILES[:20])])
 
     tickets_of(tasks, [(0, 20)], 0)
-    with pytest.raises(PlanTooLarge, match="more than 1500 bytes; narrow the filter"):
-        tickets_of(tasks, [(0, 10), (10, 20)], 0)
+    for many in (16_000, 0):
+        monkeypatch.setattr(sealing, "_MANY_TASKS", many)
+        with pytest.raises(PlanTooLarge, match="more than 1500 bytes; narrow the filter"):
+            tickets_of(tasks, [(0, 10), (10, 20)], 0)
 
 
 def test_the_bytes_of_tickets_are_known_about_before_they_are_sealed():

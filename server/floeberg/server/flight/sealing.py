@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from floeberg.protocol.errors import PlanTooLarge
 from floeberg.protocol.plan_codec import PlanEncoder, listed_bytes
@@ -16,6 +18,9 @@ MAX_ANSWER_BYTES = 512 << 20
 
 _MOST_BYTES_A_TASK = 512
 """More than a task takes, but for paths of unheard-of length."""
+
+_MANY_TASKS = 16_000
+"""Fewer are sealed before threads have started."""
 
 
 def seal_tickets(
@@ -36,15 +41,14 @@ def seal_tickets(
     """
     by_manifests = _take_more_than(tasks, max_info_bytes)
     encoder = PlanEncoder(plan, tasks, by_manifests=by_manifests)
+
+    def seal(run: tuple[int, int]) -> bytes:
+        encoded = encoder.encode(*run)
+        return seal_encoded(encoded, keyring, principal=principal, expires_at_ms=expires_at_ms)
+
     tickets = []
     total = 0
-    for first, stop in runs:
-        ticket = seal_encoded(
-            encoder.encode(first, stop),
-            keyring,
-            principal=principal,
-            expires_at_ms=expires_at_ms,
-        )
+    for ticket in _each(seal, runs, in_threads=len(tasks) > _MANY_TASKS):
         total += len(ticket)
         if total > MAX_ANSWER_BYTES:
             raise PlanTooLarge(
@@ -52,6 +56,21 @@ def seal_tickets(
             )
         tickets.append(ticket)
     return tickets
+
+
+def _each(
+    seal: Callable[[tuple[int, int]], bytes], runs: Sequence[tuple[int, int]], *, in_threads: bool
+) -> Iterator[bytes]:
+    """Yield the tickets of `runs`, in their order."""
+    if not in_threads:
+        yield from map(seal, runs)
+        return
+    # compressing and sealing, which take most of the time, release the GIL
+    pool = ThreadPoolExecutor(min(len(runs), os.cpu_count() or 1), thread_name_prefix="sealing")
+    try:
+        yield from pool.map(seal, runs)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _take_more_than(tasks: PlannedTasks, max_info_bytes: int) -> bool:
