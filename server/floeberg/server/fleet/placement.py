@@ -76,7 +76,7 @@ def place(
     upto = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(weights)])
     best, best_ratio = _spread(_cut(weights, len(named) * fewest), upto, keys, named)
     for each in range(fewest + 1, most + 1):
-        if best_ratio <= _EVEN_ENOUGH:
+        if best_ratio <= _EVEN_ENOUGH or len(best) == len(weights):  # or there is nothing to cut
             break
         finer, ratio = _spread(_cut(weights, len(named) * each), upto, keys, named)
         if ratio < best_ratio:
