@@ -135,7 +135,7 @@ class Segment:
         self.content = ManifestContent(facts["content"])
         self.partition_fields: Sequence[tuple[int, str, int]] = facts["partition"]
         """The partition's fields: id, kind, and scale of decimals."""
-        self.known: set[Hashable] = set()
+        self.known: dict[Hashable, bool] = {}
         """What was found of columns as a whole, for who asks again: planning's affair."""
 
     def __len__(self) -> int:

@@ -36,8 +36,8 @@ from floeberg.protocol.types import (
     TimestampType,
     TimeType,
 )
-from floeberg.server.planning.vectorised.metrics import ColumnCounts, Statistics
 from floeberg.server.planning.vectorised.ordered import ByteColumn, Mask, OrderedColumn
+from floeberg.server.planning.vectorised.statistics import ColumnCounts, SegmentStatistics
 
 _Values: TypeAlias = npt.NDArray[Any]
 _ORDERED = (
@@ -196,7 +196,7 @@ class _Column:
         self.stats = _Stats(*(np.concatenate(c) for c in zip(*map(_fields, found), strict=True)))
 
     def of(self, segment: Segment, rows: Int64s) -> _Stats:
-        statistics = Statistics(segment, rows if len(rows) < len(segment) else None)
+        statistics = SegmentStatistics(segment, rows if len(rows) < len(segment) else None)
         bounds = statistics.bounds(
             self._field_id, self._type, may_be_imported=self._may_be_imported
         )

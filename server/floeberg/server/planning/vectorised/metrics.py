@@ -5,11 +5,10 @@ The same answers as `expressions.metrics.file_may_match` gives for each file, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from floeberg.protocol.expressions.model import (
     BoundAnd,
@@ -20,8 +19,7 @@ from floeberg.protocol.expressions.model import (
     Constant,
     Op,
 )
-from floeberg.protocol.manifests import Numbers, Segment, Strings
-from floeberg.protocol.manifests import segment as s
+from floeberg.protocol.manifests import Segment
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import (
     DecimalType,
@@ -29,9 +27,8 @@ from floeberg.protocol.types import (
     FloatType,
     ListType,
     MapType,
-    PrimitiveType,
 )
-from floeberg.server.planning.vectorised.bounds import ColumnBounds, decode_columns, stored_literal
+from floeberg.server.planning.vectorised.bounds import ColumnBounds, stored_literal
 from floeberg.server.planning.vectorised.ordered import (
     ByteColumn,
     Mask,
@@ -41,54 +38,7 @@ from floeberg.server.planning.vectorised.ordered import (
     is_member,
     unless_unknown,
 )
-
-
-class Statistics:
-    """The statistics of a segment's files, or of those that `rows` names, ascending."""
-
-    def __init__(self, segment: Segment, rows: npt.NDArray[np.int64] | None = None) -> None:
-        self._segment = segment
-        self._rows = rows
-        counts = _taken(segment.numbers(s.RECORD_COUNT), rows)
-        self.record_counts: npt.NDArray[np.int64] = (
-            np.zeros(0, dtype=np.int64) if counts is None else counts.values.astype(np.int64)
-        )
-
-    def __len__(self) -> int:
-        return len(self._segment) if self._rows is None else len(self._rows)
-
-    def counts(self, metric: int, field_id: int) -> Numbers | None:
-        return _taken(self._segment.counts(metric, field_id), self._rows)
-
-    def bounds(self, field_id: int, type_: PrimitiveType, *, may_be_imported: bool) -> ColumnBounds:
-        sound = "bounds sound", field_id, type_
-        lower, upper = (_taken(self._segment.bounds(m, field_id), self._rows) for m in s.BOUNDS)
-        bounds = decode_columns(
-            type_,
-            lower,
-            upper,
-            may_be_imported=may_be_imported,
-            known_sound=sound in self._segment.known,
-        )
-        if bounds.sound and self._rows is None:
-            self._segment.known.add(sound)
-        return bounds
-
-    def hold(self, fact: Hashable, check: Callable[[], bool]) -> bool:
-        """Say whether a fact holds of the files; what holds of all is not checked again."""
-        if fact in self._segment.known:
-            return True
-        holds = check()
-        if holds and self._rows is None:
-            self._segment.known.add(fact)
-        return holds
-
-
-C = TypeVar("C", Numbers, Strings)
-
-
-def _taken(column: C | None, rows: npt.NDArray[np.int64] | None) -> C | None:
-    return column if column is None or rows is None else column.take(rows)
+from floeberg.server.planning.vectorised.statistics import ColumnCounts, Rows, SegmentStatistics
 
 
 class SegmentMetrics:
@@ -102,11 +52,11 @@ class SegmentMetrics:
         self,
         segment: Segment,
         schema: Schema,
-        rows: npt.NDArray[np.int64] | None = None,
+        rows: Rows | None = None,
         *,
         may_be_imported: bool = False,
     ) -> None:
-        self._statistics = Statistics(segment, rows)
+        self._statistics = SegmentStatistics(segment, rows)
         self._schema = schema
         self._may_be_imported = may_be_imported
         self._rows = len(self._statistics)
@@ -115,7 +65,10 @@ class SegmentMetrics:
 
     def may_match(self, bound: BoundExpression) -> Mask:
         """Return, for each entry, what `file_may_match` says of it; shape (entries,)."""
-        return self._may_match(bound) & np.not_equal(self._statistics.record_counts, 0)
+        found = self._may_match(bound)
+        if self._statistics.none_is_empty:
+            return found
+        return found & np.not_equal(self._statistics.record_counts, 0)
 
     def _may_match(self, bound: BoundExpression) -> Mask:
         match bound:
@@ -170,69 +123,6 @@ class SegmentMetrics:
         return self._statistics.bounds(
             predicate.field_id, predicate.type, may_be_imported=self._may_be_imported
         )
-
-
-class ColumnCounts:
-    """The counts of one column: where they are unknown, they are no reason to skip a file."""
-
-    def __init__(self, statistics: Statistics, field_id: int) -> None:
-        self._statistics = statistics
-        self._field_id = field_id
-        self._record_counts = statistics.record_counts
-        self._values = statistics.counts(s.VALUE_COUNTS, field_id)
-        self._nulls = statistics.counts(s.NULL_VALUE_COUNTS, field_id)
-        self._nans = statistics.counts(s.NAN_VALUE_COUNTS, field_id)
-
-    def has_no_nulls(self, *, is_top_level: bool) -> Mask:
-        no_nulls = self._is(self._nulls, 0)
-        if self._values is None:
-            return no_nulls & is_top_level
-        as_many = np.equal(self._values.values, self._record_counts)
-        if self._values.valid is not None:
-            as_many = np.where(self._values.valid, as_many, is_top_level)
-        return no_nulls & as_many
-
-    def has_no_nan(self) -> Mask:
-        return self._is(self._nans, 0)
-
-    def is_all_null(self) -> Mask | None:
-        """Say of each file whether the column is null in all its rows; None is none."""
-        if self._nulls is None or self._values is None:
-            return None
-        nulls, records = self._nulls, self._record_counts
-        # mostly there is no such file, and this says so at once
-        if self._statistics.hold(
-            ("none all null", self._field_id),
-            lambda: not np.equal(nulls.values, records).any(),
-        ):
-            return None
-        return self._is_counted() & self._is(nulls, records)
-
-    def is_all_null_or_nan(self) -> Mask | None:
-        """Say of each file whether the column is null or NaN in all its rows; None is none."""
-        if self._nulls is None or self._nans is None or self._values is None:
-            return None
-        nulls, nans, records = self._nulls, self._nans, self._record_counts
-        if self._statistics.hold(
-            ("none all null or NaN", self._field_id),
-            lambda: not np.equal(nans.values, records - nulls.values).any(),
-        ):
-            return None
-        return self._is_counted() & self._has(nulls) & self._is(nans, records - nulls.values)
-
-    def _is_counted(self) -> Mask:
-        """Say whether the values are as many as the rows."""
-        return self._is(self._values, self._record_counts)
-
-    def _is(self, column: Numbers | None, expected: int | npt.NDArray[np.int64]) -> Mask:
-        if column is None:
-            return np.zeros(len(self._record_counts), dtype=np.bool_)
-        return self._has(column) & np.equal(column.values, expected)
-
-    def _has(self, column: Numbers) -> Mask:
-        """Say where a count is known, and can be."""
-        can_be: Mask = (column.values >= 0) & (column.values <= self._record_counts)
-        return can_be if column.valid is None else can_be & column.valid
 
 
 def _not(mask: Mask | None, rows: int) -> Mask:

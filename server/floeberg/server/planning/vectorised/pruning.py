@@ -22,8 +22,8 @@ from floeberg.protocol.schema import Schema
 from floeberg.server.planning.vectorised.metrics import SegmentMetrics
 from floeberg.server.planning.vectorised.ordered import Mask
 from floeberg.server.planning.vectorised.partitions import SegmentPartitions
+from floeberg.server.planning.vectorised.statistics import Rows
 
-Rows: TypeAlias = npt.NDArray[np.int64]
 Codes: TypeAlias = npt.NDArray[np.int8]
 
 _OUTCOMES = (Outcome.OPEN, Outcome.TRUE, Outcome.FALSE)
