@@ -43,6 +43,7 @@ KIND_TASKS, KIND_MANIFESTS = 1, 2
 
 MAX_DOCUMENT_BYTES = 256 << 20
 _SAMPLE_TASKS = 512
+_GATHERED_TASKS = 16_000
 
 _LENGTH = struct.Struct(">I")
 _OPTIONS = {f.name: f.default for f in fields(ReadOptions)}
@@ -88,8 +89,10 @@ class PlanEncoder:
         self._common = dump_json(common)
         self._properties = dict(plan.storage.properties)
         self._tasks = tasks
-        # of so many tasks as are to be named, a table would take more room than a run at a time
-        self._listing = None if by_manifests else TaskEncoder(tasks)
+        self._by_manifests = by_manifests
+        # many tasks take less room run by run, and runs may be encoded by several threads
+        is_small = not by_manifests and len(tasks) <= _GATHERED_TASKS
+        self._listing = TaskEncoder(tasks) if is_small else None
 
     def encode(self, first: int, stop: int) -> bytes:
         """Return the plan of the tasks from `first` up to `stop` as bytes.
@@ -125,7 +128,7 @@ class PlanEncoder:
         if self._listing is not None:
             return KIND_TASKS, self._listing.encode(first, stop)
         tasks = self._tasks[first:stop]
-        if can_be_named(tasks):
+        if self._by_manifests and can_be_named(tasks):
             return KIND_MANIFESTS, encode_named(tasks)
         return KIND_TASKS, encode_tasks(tasks)
 

@@ -7,6 +7,7 @@ delete files, which may name a row twice.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -27,22 +28,32 @@ def count_tasks(tasks: PlannedTasks) -> CountResult:
 
     The ranges of a divided file stay together: metadata counts files, not ranges.
     """
-    by_file = rows_by_metadata(tasks.files, tasks.deletes)
+    parts = _rows_by_metadata(tasks.files, tasks.deletes)
+    by_file = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
     by_task = by_file[tasks.ranges.files]
     is_counted = by_task >= 0
     counted = by_task[is_counted & (tasks.ranges.starts == 0)]
     to_read = PlannedTasks() if is_counted.all() else tasks.where(~is_counted)
-    return CountResult(_exact_sum(counted), to_read)
+    return CountResult(_exact_sum([counted]), to_read)
 
 
-def rows_by_metadata(files: tuple[PlannedFiles, ...], deletes: DeleteFiles) -> Int64s:
-    """Return the rows that each file contributes, -1 for one that must be read.
+def total_rows(files: Sequence[PlannedFiles], deletes: DeleteFiles) -> int | None:
+    """Return how many rows `files` have, None if any must be read to know."""
+    counted = []
+    for rows in _rows_by_metadata(files, deletes):
+        if (rows < 0).any():
+            return None
+        counted.append(rows)
+    return _exact_sum(counted)
 
-    Files count through all parts. A negative count, as old imports wrote it, and a vector with more
-    rows than its file count nothing: whoever reads them finds out.
+
+def _rows_by_metadata(files: Sequence[PlannedFiles], deletes: DeleteFiles) -> Iterator[Int64s]:
+    """Yield, part by part, the rows that each file contributes, -1 for one that must be read.
+
+    A negative count, as old imports wrote it, and a vector with more rows than its file count
+    nothing: whoever reads them finds out.
     """
     vectors = _VectorCounts(deletes)
-    found = [np.zeros(0, dtype=np.int64)]
     for part in files:
         column = part.segment.numbers(s.RECORD_COUNT)
         assert column is not None or not len(part)
@@ -53,8 +64,7 @@ def rows_by_metadata(files: tuple[PlannedFiles, ...], deletes: DeleteFiles) -> I
         deleted, are_vectors = vectors.of(part.deletes)
         rows = records - deleted
         is_counted = is_whole[part.residual_of] & are_vectors & (rows >= 0) & (rows <= records)
-        found.append(np.where(is_counted, rows, -1))
-    return np.concatenate(found)
+        yield np.where(is_counted, rows, -1)
 
 
 class _VectorCounts:
@@ -87,7 +97,7 @@ class _VectorCounts:
         return self._summed[1], self._summed[2]
 
 
-def _exact_sum(rows: Int64s) -> int:
-    if float(rows.sum(dtype=np.float64)) < 1 << 62:
-        return int(rows.sum())
-    return sum(rows.tolist())
+def _exact_sum(counted: Sequence[Int64s]) -> int:
+    if sum(float(rows.sum(dtype=np.float64)) for rows in counted) < 1 << 62:
+        return sum(int(rows.sum()) for rows in counted)
+    return sum(sum(rows.tolist()) for rows in counted)

@@ -22,7 +22,7 @@ from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.scans import ResolvedScan
 from floeberg.protocol.splitting import split_size_of
 from floeberg.protocol.storage import Storage
-from floeberg.server.planning.counting import count_tasks
+from floeberg.server.planning.counting import count_tasks, total_rows
 from floeberg.server.planning.manifest_cache import ManifestCache
 from floeberg.server.planning.manifest_merging import Part
 from floeberg.server.planning.manifest_pruning import prune_manifests
@@ -121,7 +121,7 @@ class _Planner:
             )
             tasks = PlannedTasks(self._files, deletes, split_size)
         with step("count"):
-            total_records = self._total_records(tasks)
+            total_records = self._total_records(deletes)
             self._counters = replace(
                 self._counters, delete_files=_referred_to(self._files, deletes)
             )
@@ -161,14 +161,12 @@ class _Planner:
                 )
             )
 
-    def _total_records(self, tasks: PlannedTasks) -> int | None:
+    def _total_records(self, deletes: DeleteFiles) -> int | None:
         limit = self._scan.request.limit
         if limit == 0:
             return 0
-        counted = count_tasks(tasks)
-        if not counted.is_exact:
-            return None
-        return counted.rows if limit is None else min(counted.rows, limit)
+        rows = total_rows(self._files, deletes)
+        return rows if limit is None or rows is None else min(rows, limit)
 
 
 def _referred_to(files: Sequence[PlannedFiles], deletes: DeleteFiles) -> int:
