@@ -73,10 +73,6 @@ def test_planned_by_the_coordinator(case: Case, coordinator: LocalFleet) -> None
         pytest.skip(f"PyIceberg by itself: {type(exc).__name__}")
     try:
         found = scan(case, coordinator, "server").to_arrow()
-    except NotImplementedError as exc:
-        # it rules out equality deletes by what the filter says of their statistics, where the plan
-        # asks those of the data files only; and it refuses plans that have any
-        pytest.skip(f"PyIceberg with a plan: {exc}")
     except pa.ArrowTypeError as exc:
         # it leaves a plan's partition values as the text they came in
         pytest.skip(f"PyIceberg with a plan: {exc}")

@@ -79,6 +79,7 @@ class _Planner:
         self._by_metrics = 0
         self._deletes_listed = 0
         self._deletes_by_partition = 0
+        self._deletes_by_metrics = 0
 
     def plan(self) -> PlainPlan:
         to_read = prune_manifests(self._manifests(), self._filters)
@@ -93,6 +94,7 @@ class _Planner:
             files_skipped_by_metrics=self._by_metrics,
             delete_files_listed=self._deletes_listed,
             delete_files_skipped_by_partition=self._deletes_by_partition,
+            delete_files_skipped_by_metrics=self._deletes_by_metrics,
             delete_files=_distinct_deletes(tasks),
         )
         return PlainPlan(tuple(tasks), self._total_records(tasks), counters)
@@ -111,9 +113,11 @@ class _Planner:
     def _index(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
         filter_ = self._filter(manifest.spec_id)
         files = [e.file for e in entries if isinstance(e.file, DeleteFile)]
-        needed = [f for f in files if filter_.residual(f) != FALSE]
+        in_partition = [f for f in files if filter_.residual(f) != FALSE]
+        needed = [f for f in in_partition if filter_.may_delete_a_match(f)]
         self._deletes_listed += len(files)
-        self._deletes_by_partition += len(files) - len(needed)
+        self._deletes_by_partition += len(files) - len(in_partition)
+        self._deletes_by_metrics += len(in_partition) - len(needed)
         self._deletes.add(needed, filter_.spec)
 
     def _tasks(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from floeberg.protocol.expressions.metrics import file_may_match
 from floeberg.protocol.expressions.model import TRUE, BoundExpression
 from floeberg.protocol.expressions.residuals import Residuals
-from floeberg.protocol.files import DataFile, DeleteFile
+from floeberg.protocol.expressions.rewriting import only_about
+from floeberg.protocol.files import Content, DataFile, DeleteFile
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.schema import Schema
 
@@ -34,7 +35,14 @@ class FileFilter:
         """
         return self._residuals.in_partition(file.partition)
 
-    def metrics_may_match(self, residual: BoundExpression, file: DataFile) -> bool:
+    def may_delete_a_match(self, delete: DeleteFile) -> bool:
+        """Say whether the statistics of what a delete compares leave room for a needed row."""
+        if delete.content is not Content.EQUALITY_DELETES or not delete.equality_ids:
+            return True
+        said = only_about(self.residual(delete), frozenset(delete.equality_ids))
+        return self.metrics_may_match(said, delete)
+
+    def metrics_may_match(self, residual: BoundExpression, file: DataFile | DeleteFile) -> bool:
         """Say whether the file's statistics leave room for a row of which `residual` is true."""
         return residual == TRUE or file_may_match(
             residual,

@@ -94,6 +94,21 @@ def membership(
     return replace(field, op=Op.NOT_IN if negated else Op.IN, literals=distinct)
 
 
+def only_about(bound: BoundExpression, columns: frozenset[int]) -> BoundExpression:
+    """Return what `bound` says of `columns`: true wherever `bound` is, whatever others hold."""
+    match bound:
+        case BoundAnd(operands):
+            return conjunction(only_about(operand, columns) for operand in operands)
+        case BoundOr(operands):
+            return disjunction(only_about(operand, columns) for operand in operands)
+        case BoundPredicate() if bound.field_id in columns:
+            return bound
+        case Constant():
+            return bound
+        case _:
+            return TRUE
+
+
 def _gather(operands: list[BoundExpression], single: Op, several: Op) -> list[BoundExpression]:
     """Join the predicates `single` and `several` on each field into one, where the first of them
     stood."""

@@ -76,7 +76,10 @@ def _levels(counters: PlanCounters) -> tuple[Level, ...]:
         "partition values": counters.files_skipped_by_partition,
         "column metrics": counters.files_skipped_by_metrics,
     }
-    deletes = {"partition values": counters.delete_files_skipped_by_partition}
+    deletes = {
+        "partition values": counters.delete_files_skipped_by_partition,
+        "column metrics": counters.delete_files_skipped_by_metrics,
+    }
     return (
         Level(
             name="data manifests",
@@ -96,7 +99,7 @@ def _levels(counters: PlanCounters) -> tuple[Level, ...]:
             name="delete files",
             total=counters.delete_files_listed,
             pruned=deletes,
-            kept=counters.delete_files_listed - counters.delete_files_skipped_by_partition,
+            kept=counters.delete_files_kept,
         ),
     )
 

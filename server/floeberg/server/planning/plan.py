@@ -47,6 +47,7 @@ class PlanCounters:
     files_skipped_by_metrics: int = 0
     delete_files_listed: int = 0
     delete_files_skipped_by_partition: int = 0
+    delete_files_skipped_by_metrics: int = 0
     delete_files: int = 0
 
     @property
@@ -61,6 +62,12 @@ class PlanCounters:
     @property
     def files_planned(self) -> int:
         return self.files - self.files_skipped_by_partition - self.files_skipped_by_metrics
+
+    @property
+    def delete_files_kept(self) -> int:
+        """Those that neither partition nor metrics rule out, whether or not a file needs them."""
+        skipped = self.delete_files_skipped_by_partition + self.delete_files_skipped_by_metrics
+        return self.delete_files_listed - skipped
 
     def summary(self) -> dict[str, int]:
         """Return the counters that every client of a scan is told."""

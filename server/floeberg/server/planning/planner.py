@@ -129,13 +129,17 @@ class _Planner:
         return Plan(self._scan, tasks, total_records, self._counters, trace)
 
     def _keep_deletes(self, segment: Segment) -> None:
-        rows = self._filters[segment.spec_id].entries.kept_delete_files(segment)
-        self._delete_parts.append((segment, rows))
+        kept = self._filters[segment.spec_id].entries.kept_delete_files(segment)
+        self._delete_parts.append((segment, kept.rows))
+        counters = self._counters
         self._counters = replace(
-            self._counters,
-            delete_files_listed=self._counters.delete_files_listed + len(segment),
+            counters,
+            delete_files_listed=counters.delete_files_listed + len(segment),
             delete_files_skipped_by_partition=(
-                self._counters.delete_files_skipped_by_partition + len(segment) - len(rows)
+                counters.delete_files_skipped_by_partition + kept.ruled_out_by_partition
+            ),
+            delete_files_skipped_by_metrics=(
+                counters.delete_files_skipped_by_metrics + kept.ruled_out_by_metrics
             ),
         )
 

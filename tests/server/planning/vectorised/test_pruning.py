@@ -20,6 +20,7 @@ from floeberg.protocol.files import (
     FileFormat,
     ManifestContent,
     ManifestFile,
+    Metrics,
 )
 from floeberg.protocol.manifests import EntryStatus, ManifestEntry, Segment
 from floeberg.protocol.manifests.packing import pack_entries
@@ -161,14 +162,50 @@ def test_filters_of_very_many_predicates_tell_partitions_apart():
     assert_agrees(bind(expression_from_json(raw), SCHEMA), spec, SCHEMA, found)
 
 
-def test_delete_files_are_ruled_out_by_their_partition_alone():
+def test_delete_files_are_ruled_out_by_their_partition():
     spec = PartitionSpec(0, (PartitionField((1,), 1000, "p", Identity()),))
     deletes = [
         DeleteFile("d", Content.POSITION_DELETES, FileFormat.PARQUET, 0, 1, 0, {1000: p})
         for p in (1, None, 2, 1)
     ]
-    manifest = ManifestFile("m.avro", 1, 0, ManifestContent.DELETES)
-    segment = pack_entries([ManifestEntry(EntryStatus.ADDED, None, d) for d in deletes], manifest)
     filter_ = SegmentFilter(bind(expression_from_json(["=", "c1", 1]), SCHEMA), spec, SCHEMA)
 
-    assert filter_.kept_delete_files(segment).tolist() == [0, 3]
+    kept = filter_.kept_delete_files(delete_segment(deletes))
+
+    assert kept.rows.tolist() == [0, 3]
+    assert (kept.ruled_out_by_partition, kept.ruled_out_by_metrics) == (2, 0)
+
+
+def delete_segment(deletes: list[DeleteFile]) -> Segment:
+    manifest = ManifestFile("m.avro", 1, 0, ManifestContent.DELETES)
+    return pack_entries([ManifestEntry(EntryStatus.ADDED, None, d) for d in deletes], manifest)
+
+
+def bounded_delete(low: int, high: int, *ids: int) -> DeleteFile:
+    """A delete that compares `ids`, whose columns 1 and 2 lie between `low` and `high`."""
+    lower, upper = (dict.fromkeys((1, 2), v.to_bytes(4, "little")) for v in (low, high))
+    metrics = Metrics(lower_bounds=lower, upper_bounds=upper)
+    content = Content.EQUALITY_DELETES if ids else Content.POSITION_DELETES
+    return DeleteFile(
+        "d", content, FileFormat.PARQUET, 1, 1, 0, {}, metrics=metrics, equality_ids=ids
+    )
+
+
+def test_equality_deletes_are_ruled_out_by_what_they_compare():
+    deletes = [
+        bounded_delete(0, 4, 1),
+        bounded_delete(5, 9, 1),
+        # of columns that are not compared, its rows may hold anything
+        bounded_delete(0, 4, 2),
+        bounded_delete(0, 4, 2, 1),
+        bounded_delete(0, 4),
+        bounded_delete(5, 9, 2, 1),
+    ]
+    condition = bind(expression_from_json(["and", [">", "c1", 4], ["!=", "c3", 0]]), SCHEMA)
+
+    kept = SegmentFilter(condition, PartitionSpec(0, ()), SCHEMA).kept_delete_files(
+        delete_segment(deletes)
+    )
+
+    assert kept.rows.tolist() == [1, 2, 4, 5]
+    assert (kept.ruled_out_by_partition, kept.ruled_out_by_metrics) == (0, 2)

@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from floeberg.protocol.expressions.model import FALSE, TRUE, BoundExpression
 from floeberg.protocol.expressions.residuals import Leaf, Outcome, Residuals
+from floeberg.protocol.expressions.rewriting import only_about
 from floeberg.protocol.manifests import Segment
+from floeberg.protocol.manifests import segment as s
 from floeberg.protocol.manifests.columns import narrowest
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.schema import Schema
@@ -44,6 +46,15 @@ class Kept:
     rows: Rows
     residuals: tuple[BoundExpression, ...]
     residual_of: Rows
+    ruled_out_by_partition: int
+    ruled_out_by_metrics: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDeletes:
+    """The delete files that are needed, ascending, and how many others were ruled out by what."""
+
+    rows: Rows
     ruled_out_by_partition: int
     ruled_out_by_metrics: int
 
@@ -125,16 +136,33 @@ class SegmentFilter:
     def _metrics(self, segment: Segment, rows: Rows | None = None) -> SegmentMetrics:
         return SegmentMetrics(segment, self._schema, rows, may_be_imported=self._may_be_imported)
 
-    def kept_delete_files(self, segment: Segment) -> Rows:
-        """Return the delete files, ascending, whose partition does not rule out all of its rows.
+    def kept_delete_files(self, segment: Segment) -> KeptDeletes:
+        """Return the delete files that may delete a row that the filter is true of.
 
-        Of equality deletes that are global, by their spec, none is ruled out.
+        Equality deletes that are global, by their spec, are not ruled out by partition. One is by
+        its statistics when what the filter says of the columns that it compares is true of none of
+        its rows: they have the same values there as the rows that it deletes.
         """
         needed = np.zeros(len(segment), dtype=np.bool_)
+        in_partition = 0
         for residual, group in self._groups(segment):
-            if residual != FALSE:
-                needed |= group
-        return np.flatnonzero(needed)
+            if residual == FALSE:
+                continue
+            in_partition += int(np.count_nonzero(group))
+            needed |= group
+            if residual != TRUE:
+                needed[self._without_a_match(segment, np.flatnonzero(group), residual)] = False
+        rows = np.flatnonzero(needed)
+        return KeptDeletes(rows, len(segment) - in_partition, in_partition - len(rows))
+
+    def _without_a_match(self, segment: Segment, rows: Rows, residual: BoundExpression) -> Rows:
+        """Return those of `rows` that delete no row of which `residual` is true."""
+        found = [_NOTHING]
+        for columns, deletes in _by_equality_ids(segment, rows):
+            said = only_about(residual, columns)
+            if said != TRUE:
+                found.append(deletes[~self._metrics(segment, deletes).may_match(said)])
+        return np.concatenate(found)
 
     def _groups(self, segment: Segment) -> Iterator[tuple[BoundExpression, Mask]]:
         """Yield the residuals of the entries, and which entries have each.
@@ -186,3 +214,16 @@ def _grouped(columns: Sequence[Codes], rows: int) -> Iterator[tuple[Sequence[int
         group = codes == code
         at = int(group.argmax())
         yield [int(c[0] if len(c) == 1 else c[at]) for c in columns], group
+
+
+def _by_equality_ids(segment: Segment, rows: Rows) -> Iterator[tuple[frozenset[int], Rows]]:
+    """Yield the equality deletes among `rows` by the columns that they compare, those first."""
+    starts, counts, items = segment.lists(s.EQUALITY_IDS)
+    for count in np.unique(counts[rows]).tolist():
+        if not count:
+            continue
+        alike = rows[counts[rows] == count]
+        ids = items[starts[alike][:, None] + np.arange(count)]
+        distinct, which = np.unique(ids, axis=0, return_inverse=True)
+        for i, columns in enumerate(distinct.tolist()):
+            yield frozenset(columns), alike[which.ravel() == i]
