@@ -1,8 +1,8 @@
 """`make bench-manifests`: what a manifest costs to decode, to keep, to prune and to hand out.
 
 Decoders are timed in turns on one manifest, by CPU time an entry; pruning by columns on the same
-manifest as often as makes a million entries, each time with another filter. Tickets are of all its
-files, written and opened.
+manifest as often as makes a million entries, each time with another filter. A list of manifests is
+pruned by columns and one by one. Tickets are of all files of the manifest, written and opened.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from rich.table import Table as RichTable
 
 from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.json_form import expression_from_json
+from floeberg.protocol.expressions.manifests import manifest_may_match
 from floeberg.protocol.expressions.model import TRUE
-from floeberg.protocol.files import ManifestFile
+from floeberg.protocol.expressions.projection import project_inclusive
+from floeberg.protocol.files import FieldSummary, ManifestFile
 from floeberg.protocol.manifests import Segment, decode_plainly
 from floeberg.protocol.manifests.decoding import decode_by_walking
 from floeberg.protocol.partitioning import PartitionField, PartitionSpec
@@ -45,7 +47,7 @@ from floeberg.protocol.types import (
     StringType,
     TimestampType,
 )
-from floeberg.server.planning.vectorised import SegmentFilter
+from floeberg.server.planning.vectorised import PartitionSummaries, SegmentFilter
 from tests.support.avro_container import container
 from tests.support.plan_strategies import METADATA, SCHEMA
 
@@ -59,6 +61,7 @@ _TYPES: list[PrimitiveType] = [
 ]
 _FIRST_MICROS, _DAY_MICROS = 1_700_000_000_000_000, 86_400_000_000
 _MILLION = 1_000_000
+_LISTED = 10_000
 _NOWHERE = StorageConfig()
 
 
@@ -80,6 +83,10 @@ def main() -> None:
     for title, filter_ in _FILTERS.items():
         pruning.add_row(title, *_pruning_cells(segment, filter_, arguments.rounds))
     console.print("Pruning, CPU time, medians:", pruning)
+    lists = RichTable("filter", "ms a list", "one by one", "ratio", "kept")
+    for title in ("days", "days, a bucket"):
+        lists.add_row(title, *_list_cells(_FILTERS[title], arguments.rounds))
+    console.print(f"Pruning a list of {_LISTED:,} manifests, CPU time, medians:", lists)
     tickets = RichTable("tickets that", "bytes a task", "written, µs a task", "opened, µs a task")
     for title, by_manifests in (("list files", False), ("name manifests", True)):
         tickets.add_row(title, *_ticket_cells(segment, manifest, by_manifests, arguments.rounds))
@@ -113,6 +120,37 @@ def _pruning_cells(
     seconds = [_cpu_seconds(partial(prune, chosen)) for chosen in filters]
     to_million = _MILLION / times / len(segment)
     return [f"{statistics.median(seconds) * 1000 * to_million:.0f}", f"{statistics.mean(kept):.0%}"]
+
+
+def _list_cells(filter_: Callable[[random.Random], Json], rounds: int) -> list[str]:
+    schema, spec = bench_schema(18), bench_spec()
+    types = spec.partition_type(schema)
+    manifests = list(_listed(random.Random(1)))
+    summaries = PartitionSummaries(manifests)
+    at_once, one_by_one, kept = [], [], []
+    for turn in range(rounds):
+        chosen = bind(expression_from_json(filter_(random.Random(turn))), schema)
+        projected = project_inclusive(chosen, spec, schema)
+        began = time.process_time()
+        found = summaries.may_match(projected, spec, types)
+        at_once.append(time.process_time() - began)
+        began = time.process_time()
+        plainly = [manifest_may_match(projected, spec, types, listed) for listed in manifests]
+        one_by_one.append(time.process_time() - began)
+        assert found.tolist() == plainly
+        kept.append(float(found.mean()))
+    fast, slow = (statistics.median(seconds) * 1000 for seconds in (at_once, one_by_one))
+    return [f"{fast:.2f}", f"{slow:.0f}", f"{slow / fast:.0f}x", f"{statistics.mean(kept):.0%}"]
+
+
+def _listed(r: random.Random) -> Iterator[list[FieldSummary]]:
+    """Yield the summaries of manifests of a few files each, of one day and several buckets."""
+    for i in range(_LISTED):
+        day, buckets = 19662 + i % 28, sorted(r.choices(range(16), k=4))
+        yield [
+            FieldSummary(False, False, struct.pack("<i", low), struct.pack("<i", high))
+            for low, high in ((day, day), (buckets[0], buckets[-1]))
+        ]
 
 
 def _ticket_cells(

@@ -12,6 +12,7 @@ from floeberg.protocol.manifests import EntryStatus, ManifestEntry, Segment
 from floeberg.protocol.manifests.packing import pack_entries
 from floeberg.protocol.storage import StorageConfig
 from floeberg.server.planning.manifest_cache import ListKey, ManifestCache, ManifestKey
+from floeberg.server.planning.manifest_list import ManifestList
 
 
 def key(number: int, **facts: Any) -> ManifestKey:
@@ -39,10 +40,11 @@ def found(cache: ManifestCache, wanted: ManifestKey) -> Segment | None:
 def test_what_was_kept_is_found_again():
     cache, kept = ManifestCache(), segment(2)
     cache.keep_segment(key(1), kept)
-    cache.keep_manifest_list(ListKey("uuid", "l"), (ManifestFile("m", 1, 0),))
+    listed = ManifestList([ManifestFile("m", 1, 0)])
+    cache.keep_manifest_list(ListKey("uuid", "l"), listed)
 
     assert cache.segments([key(1), key(2)]) == [kept, None]
-    assert cache.manifest_list(ListKey("uuid", "l")) == (ManifestFile("m", 1, 0),)
+    assert cache.manifest_list(ListKey("uuid", "l")) is listed
     assert (cache.hits, cache.misses) == (2, 1)
 
 

@@ -49,9 +49,8 @@ def table(tmp_path: Path) -> TableWriter:
 def manifests(table: TableWriter) -> Sequence[ManifestFile]:
     snapshot = scan_of(table).snapshot
     assert snapshot is not None
-    return ManifestSource(RecordingStorage(), ManifestCache(), "uuid", PlanRun()).manifests(
-        snapshot
-    )
+    source = ManifestSource(RecordingStorage(), ManifestCache(), "uuid", PlanRun())
+    return source.manifests(snapshot).manifests
 
 
 InThread = Callable[[ManifestSource, Sequence[ManifestFile]], Future[list[Any]]]

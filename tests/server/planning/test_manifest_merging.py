@@ -106,7 +106,7 @@ def test_what_two_plans_have_used_together_is_remembered_together(table):
     def parts() -> tuple[list[int], int]:
         before = cache.hits
         source = ManifestSource(RecordingStorage(), cache, "uuid", PlanRun())
-        manifests = source.manifests(snapshot)
+        manifests = source.manifests(snapshot).manifests
         sizes = [len(part.manifests) for part in source.parts(manifests)]
         assert sum(sizes) == len(manifests)
         trace = source.trace

@@ -19,12 +19,11 @@ from floeberg.protocol.scans import ResolvedScan
 from floeberg.protocol.splitting import split, split_size_of
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.server.planning.manifest_pruning import prune_manifests
 from floeberg.server.planning.plan import Plan, PlanCounters
-from floeberg.server.planning.pruning import SpecFilters
 from tests.support.plain_planner.counting import count_plainly
 from tests.support.plain_planner.delete_index import DeleteIndex
 from tests.support.plain_planner.equality_pruning import may_match_a_row
+from tests.support.plain_planner.manifest_pruning import prune_manifests_plainly
 from tests.support.plain_planner.partition_keys import partition_key
 from tests.support.plain_planner.pruning import FileFilter
 
@@ -71,7 +70,6 @@ class _Planner:
     def __init__(self, scan: ResolvedScan, storage: Storage) -> None:
         self._scan = scan
         self._storage = storage
-        self._filters = SpecFilters(scan.filter, scan.metadata, scan.schema)
         self._split_size = split_size_of(scan.request.split_size, scan.metadata.properties)
         self._deletes = DeleteIndex()
         self._files = 0
@@ -82,7 +80,7 @@ class _Planner:
         self._deletes_by_metrics = 0
 
     def plan(self) -> PlainPlan:
-        to_read = prune_manifests(self._manifests(), self._filters)
+        to_read = prune_manifests_plainly(self._manifests(), self._scan)
         for manifest in to_read.deletes:
             self._index(manifest, self._entries(manifest))
         tasks = [t for m in to_read.data for t in self._tasks(m, self._entries(m))]

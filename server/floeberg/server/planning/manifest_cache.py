@@ -16,12 +16,12 @@ from typing import Generic, NamedTuple, TypeVar
 from floeberg.protocol.files import ManifestContent, ManifestFile
 from floeberg.protocol.manifests import Segment
 from floeberg.server.planning.fair_pool import Job
+from floeberg.server.planning.manifest_list import ManifestList
 from floeberg.server.planning.segment_files import FileKey, SegmentFiles
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
 # Measured in CPython 3.11.
-_MANIFEST_FILE_BYTES = 800
 _KEY_BYTES = 250
 _MERGED_ONCE = 4096
 
@@ -92,7 +92,7 @@ class ManifestCache:
     ) -> None:
         self._store: Hashable = None
         self.files = files
-        self._lists: _Lru[tuple[Hashable, ListKey], tuple[ManifestFile, ...]] = _Lru(max_bytes // 8)
+        self._lists: _Lru[tuple[Hashable, ListKey], ManifestList] = _Lru(max_bytes // 8)
         self._segments: _Lru[tuple[Hashable, _Keys], Segment] = _Lru(max_bytes - max_bytes // 8)
         self._merged_once = _Recent(_MERGED_ONCE)
         self._under_way = _UnderWay()
@@ -107,12 +107,11 @@ class ManifestCache:
         view._store = store
         return view
 
-    def manifest_list(self, key: ListKey) -> tuple[ManifestFile, ...] | None:
+    def manifest_list(self, key: ListKey) -> ManifestList | None:
         return self._lists.get((self._store, key))
 
-    def keep_manifest_list(self, key: ListKey, manifests: tuple[ManifestFile, ...]) -> None:
-        size_bytes = _MANIFEST_FILE_BYTES * (1 + len(manifests))
-        self._lists.put((self._store, key), manifests, size_bytes)
+    def keep_manifest_list(self, key: ListKey, manifests: ManifestList) -> None:
+        self._lists.put((self._store, key), manifests, manifests.memory_bytes)
 
     def segments(self, keys: Sequence[ManifestKey]) -> list[Segment | None]:
         """Return what is remembered of manifests, None for what is not."""

@@ -5,12 +5,15 @@ Errs on the side of reading, as all pruning does. Spec: "Scan Planning".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from floeberg.protocol.files import ManifestContent, ManifestFile
+import numpy as np
+
+from floeberg.protocol.files import ManifestFile
+from floeberg.protocol.manifests.columns import Mask
+from floeberg.server.planning.manifest_list import ManifestList
 from floeberg.server.planning.plan import ManifestCounters
-from floeberg.server.planning.pruning import SpecFilters, has_live_files
+from floeberg.server.planning.pruning import SpecFilters
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,36 +26,27 @@ class ManifestsToRead:
     delete_counters: ManifestCounters
 
 
-def prune_manifests(manifests: Sequence[ManifestFile], filters: SpecFilters) -> ManifestsToRead:
+def prune_manifests(listed: ManifestList, filters: SpecFilters) -> ManifestsToRead:
     """Return the manifests that may list a file that the filter needs.
 
     Raises `CorruptMetadata` for a manifest of a spec that the table does not have.
     """
-    data, data_counters = _kept(
-        [m for m in manifests if m.content is ManifestContent.DATA], filters
-    )
-    deletes, delete_counters = _kept(
-        [m for m in manifests if m.content is ManifestContent.DELETES], filters
-    )
+    may_match = np.zeros(len(listed), dtype=np.bool_)
+    for group in listed.groups:
+        may_match[group.places] = filters[group.spec_id].manifests_may_match(group.summaries)
+    data, data_counters = _kept(listed, listed.are_data, may_match)
+    deletes, delete_counters = _kept(listed, ~listed.are_data, may_match)
     if not data:
         # without data there is nothing to delete from
-        delete_counters = ManifestCounters(
-            delete_counters.listed,
-            delete_counters.without_live_files,
-            delete_counters.by_partition,
-            without_data=len(deletes),
-        )
+        delete_counters = replace(delete_counters, without_data=len(deletes))
         deletes = ()
     return ManifestsToRead(data, deletes, data_counters, delete_counters)
 
 
 def _kept(
-    manifests: Sequence[ManifestFile], filters: SpecFilters
+    listed: ManifestList, are_of_kind: Mask, may_match: Mask
 ) -> tuple[tuple[ManifestFile, ...], ManifestCounters]:
-    live = [m for m in manifests if has_live_files(m)]
-    kept = tuple(m for m in live if filters[m.spec_id].manifest_may_match(m))
-    return kept, ManifestCounters(
-        listed=len(manifests),
-        without_live_files=len(manifests) - len(live),
-        by_partition=len(live) - len(kept),
-    )
+    live = int(np.count_nonzero(are_of_kind & listed.are_live))
+    kept = tuple(listed.at(np.flatnonzero(are_of_kind & may_match)))
+    total = int(np.count_nonzero(are_of_kind))
+    return kept, ManifestCounters(total, total - live, live - len(kept))

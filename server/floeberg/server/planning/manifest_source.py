@@ -25,6 +25,7 @@ from floeberg.server.planning.manifest_cache import (
     ManifestKey,
     Origin,
 )
+from floeberg.server.planning.manifest_list import ManifestList
 from floeberg.server.planning.manifest_loading import call_in_order, load_in_order
 from floeberg.server.planning.manifest_merging import Part, runs
 from floeberg.server.planning.plan import PlanTrace
@@ -62,8 +63,8 @@ class ManifestSource:
             fetched_bytes=self._fetched_bytes,
         )
 
-    def manifests(self, snapshot: Snapshot) -> Sequence[ManifestFile]:
-        """Return the manifests of `snapshot`, in its order.
+    def manifests(self, snapshot: Snapshot) -> ManifestList:
+        """Return the manifests of `snapshot`.
 
         Raises `MissingFile` and `CorruptManifest`, naming the file and that it is a manifest list,
         and `Unsupported` when it is encrypted.
@@ -73,12 +74,12 @@ class ManifestSource:
             described = call_in_order([partial(self._described, m) for m in snapshot.manifests])
             fetched = (m.length for m in described if m.location in self._described_segments)
             self._fetched_bytes += sum(fetched)
-            return described
+            return ManifestList(described)
         key = ListKey(self._table_uuid, snapshot.manifest_list)
         manifests = self._cache.manifest_list(key)
         if manifests is None:
             raw = self._read(key.location, "manifest list", snapshot.key_id is not None)
-            manifests = tuple(read_manifest_list(raw, key.location))
+            manifests = ManifestList(read_manifest_list(raw, key.location))
             _check_not_lost(manifests, snapshot, key.location)
             self._cache.keep_manifest_list(key, manifests)
             self._fetched_bytes += len(raw)
@@ -158,10 +159,10 @@ class ManifestSource:
         key = ListKey(self._table_uuid, location)
         known = self._cache.manifest_list(key)
         if known is not None:
-            return known[0]
+            return known.manifests[0]
         raw = self._read(location, "manifest", encrypted=False)
         manifest = describe_manifest(raw, location)
-        self._cache.keep_manifest_list(key, (manifest,))
+        self._cache.keep_manifest_list(key, ManifestList([manifest]))
         # so that it is not fetched again for its entries
         segment = decode_manifest(raw, manifest)
         self._cache.keep_segment(self._key(manifest), segment)
@@ -189,12 +190,12 @@ class ManifestSource:
         return raw
 
 
-def _check_not_lost(manifests: Sequence[ManifestFile], snapshot: Snapshot, location: str) -> None:
+def _check_not_lost(manifests: ManifestList, snapshot: Snapshot, location: str) -> None:
     """Refuse a list of no manifests for a snapshot that counts data files: to Avro, a file that is
     cut after its header is whole.
     """
     files = snapshot.summary.get("total-data-files", "0")
-    if not manifests and files.isdecimal() and int(files):
+    if not len(manifests) and files.isdecimal() and int(files):
         raise CorruptManifest(
             f"the manifest list {location} names no manifest, and snapshot {snapshot.snapshot_id}"
             f" has {files} data files"

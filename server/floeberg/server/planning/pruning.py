@@ -9,24 +9,13 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from floeberg.protocol.expressions.manifests import manifest_may_match
 from floeberg.protocol.expressions.model import BoundExpression
 from floeberg.protocol.expressions.projection import project_inclusive
-from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.schema import Schema
-from floeberg.server.planning.vectorised import SegmentFilter
-
-
-def has_live_files(manifest: ManifestFile) -> bool:
-    """Say whether a manifest may list a file that is not deleted; an unknown count may be any.
-
-    No files that have rows are a contradiction: such a manifest is better looked into.
-    """
-    files = (manifest.added_files_count, manifest.existing_files_count)
-    rows = (manifest.added_rows_count, manifest.existing_rows_count)
-    return any(count != 0 for count in files) or any(rows)
+from floeberg.server.planning.vectorised import PartitionSummaries, SegmentFilter
+from floeberg.server.planning.vectorised.ordered import Mask
 
 
 class SpecFilter:
@@ -50,11 +39,9 @@ class SpecFilter:
         self._projected = project_inclusive(filter_, spec, schema)
         self._partition_type = spec.partition_type(schema)
 
-    def manifest_may_match(self, manifest: ManifestFile) -> bool:
-        """Say whether the manifest's partition summaries leave room for a match."""
-        return manifest_may_match(
-            self._projected, self.spec, self._partition_type, manifest.partitions
-        )
+    def manifests_may_match(self, summaries: PartitionSummaries) -> Mask:
+        """Say of each manifest whether its partition summaries leave room for a match."""
+        return summaries.may_match(self._projected, self.spec, self._partition_type)
 
     @cached_property
     def entries(self) -> SegmentFilter:

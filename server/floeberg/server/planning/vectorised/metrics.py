@@ -113,7 +113,7 @@ class SegmentMetrics:
             some_value &= _not(column.is_all_null_or_nan(), self._rows)
         if predicate.op is Op.NOT_NAN:
             return some_value
-        return some_value & _bounds_may_match(predicate, self._bounds(predicate), self._rows)
+        return some_value & bounds_may_match(predicate, self._bounds(predicate), self._rows)
 
     def _has_one_value_a_row(self, field_id: int) -> bool:
         above = [self._schema.find(i) for i in self._schema.path(field_id)[:-1]]
@@ -129,7 +129,7 @@ def _not(mask: Mask | None, rows: int) -> Mask:
     return np.ones(rows, dtype=np.bool_) if mask is None else ~mask
 
 
-def _bounds_may_match(predicate: BoundPredicate, bounds: ColumnBounds, rows: int) -> Mask:
+def bounds_may_match(predicate: BoundPredicate, bounds: ColumnBounds, rows: int) -> Mask:
     """Return what `expressions.bounds.may_match` says of each row's bounds."""
     literals = [stored_literal(predicate.type, literal) for literal in predicate.literals]
     lower, upper = bounds.lower, bounds.upper

@@ -1,9 +1,12 @@
+"""What columns of summaries say of manifests is what each one's summaries say."""
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floeberg.protocol import values
@@ -11,7 +14,7 @@ from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.evaluation import is_true
 from floeberg.protocol.expressions.json_form import expression_from_json
 from floeberg.protocol.expressions.manifests import manifest_may_match
-from floeberg.protocol.expressions.model import FALSE, TRUE, Expression
+from floeberg.protocol.expressions.model import FALSE, TRUE, BoundExpression, Expression
 from floeberg.protocol.expressions.projection import project_inclusive
 from floeberg.protocol.files import FieldSummary
 from floeberg.protocol.partitioning import PartitionField, PartitionSpec
@@ -22,13 +25,18 @@ from floeberg.protocol.types import (
     IntType,
     Json,
     NestedField,
+    PrimitiveType,
     StringType,
+    StructType,
     TimestampType,
     Type,
     UnknownType,
     Value,
 )
+from floeberg.server.planning.vectorised import PartitionSummaries
+from tests.server.planning.vectorised.test_metrics import raw_bounds, typed_predicates
 from tests.support import filter_strategies as filters
+from tests.support.iceberg_values import primitive_types
 
 SCHEMA = Schema(
     (
@@ -60,10 +68,34 @@ def summary(type_: Type, *column: Value | None, nan: bool | None = None) -> Fiel
     )
 
 
+def answers(
+    projected: BoundExpression,
+    spec: PartitionSpec,
+    types: StructType,
+    of_manifests: Sequence[Sequence[FieldSummary]],
+) -> list[bool]:
+    """Return what columns say of manifests, which is what is said of each by itself."""
+    found = PartitionSummaries(of_manifests).may_match(projected, spec, types).tolist()
+    assert found == [manifest_may_match(projected, spec, types, s) for s in of_manifests]
+    return found
+
+
 def may_match(raw: Json, *summaries: FieldSummary) -> bool:
     bound = bind(expression_from_json(raw), SCHEMA)
     projected = project_inclusive(bound, SPEC, SCHEMA)
-    return manifest_may_match(projected, SPEC, SPEC.partition_type(SCHEMA), summaries)
+    (found,) = answers(projected, SPEC, SPEC.partition_type(SCHEMA), [summaries])
+    return found
+
+
+@st.composite
+def field_summaries(draw: st.DrawFn, type_: PrimitiveType) -> FieldSummary:
+    """Draw a summary as writers leave them, or damaged."""
+    return FieldSummary(
+        draw(st.booleans()),
+        draw(st.sampled_from([None, False, True])),
+        draw(raw_bounds(type_)),
+        draw(raw_bounds(type_)),
+    )
 
 
 SUMMARIES = (
@@ -115,9 +147,20 @@ def test_a_field_of_unknown_type_says_nothing():
     types = SPEC.partition_type(Schema(()))
 
     assert {f.type for f in types.fields} == {UnknownType()}
-    assert manifest_may_match(projected, SPEC, types, SUMMARIES)
-    assert manifest_may_match(TRUE, SPEC, types, SUMMARIES)
-    assert not manifest_may_match(FALSE, SPEC, types, SUMMARIES)
+    for filter_, expected in ((projected, True), (TRUE, True), (FALSE, False)):
+        assert answers(filter_, SPEC, types, [SUMMARIES]) == [expected]
+
+
+@given(data=st.data(), type_=primitive_types)
+@settings(max_examples=200)
+def test_every_operator_and_type_answers_as_for_one_manifest(data: st.DataObject, type_: Any):
+    spec = PartitionSpec(0, (PartitionField((1,), 1000, "c", Identity()),))
+    types = spec.partition_type(Schema((NestedField(1, "c", type_),)))
+    found = data.draw(st.lists(field_summaries(type_), min_size=1, max_size=8))
+
+    for _ in range(4):
+        predicate = data.draw(typed_predicates(type_, field_id=1000))
+        answers(predicate, spec, types, [[summary] for summary in found])
 
 
 FILTER_SPEC = PartitionSpec(
@@ -134,7 +177,7 @@ def test_a_manifest_with_a_matching_row_is_kept(expression: Expression, rows: li
     summaries = [summary(f.type, *(row[f.field_id - 1000] for row in rows)) for f in types.fields]
 
     if any(is_true(bound, row) for row in rows):
-        assert manifest_may_match(projected, FILTER_SPEC, types, summaries)
+        assert answers(projected, FILTER_SPEC, types, [summaries]) == [True]
 
 
 days = st.integers(-(10**8), 10**8)  # what 64 bits of microseconds reach
