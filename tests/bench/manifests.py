@@ -22,7 +22,6 @@ from rich.table import Table as RichTable
 
 from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.json_form import expression_from_json
-from floeberg.protocol.expressions.manifests import manifest_may_match
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.protocol.expressions.projection import project_inclusive
 from floeberg.protocol.files import FieldSummary, ManifestFile
@@ -49,6 +48,7 @@ from floeberg.protocol.types import (
 )
 from floeberg.server.planning.vectorised import PartitionSummaries, SegmentFilter
 from tests.support.avro_container import container
+from tests.support.plain_planner.summaries import manifest_may_match
 from tests.support.plan_strategies import METADATA, SCHEMA
 
 _TYPES: list[PrimitiveType] = [

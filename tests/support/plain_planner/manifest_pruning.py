@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from floeberg.protocol.expressions.manifests import manifest_may_match
 from floeberg.protocol.expressions.projection import project_inclusive
 from floeberg.protocol.files import ManifestContent, ManifestFile
 from floeberg.protocol.scans import ResolvedScan
 from floeberg.server.planning.manifest_pruning import ManifestsToRead
 from floeberg.server.planning.plan import ManifestCounters
+from tests.support.plain_planner.summaries import manifest_may_match
 
 
 def prune_manifests_plainly(

@@ -13,7 +13,6 @@ from floeberg.protocol import values
 from floeberg.protocol.expressions.binding import bind
 from floeberg.protocol.expressions.evaluation import is_true
 from floeberg.protocol.expressions.json_form import expression_from_json
-from floeberg.protocol.expressions.manifests import manifest_may_match
 from floeberg.protocol.expressions.model import FALSE, TRUE, BoundExpression, Expression
 from floeberg.protocol.expressions.projection import project_inclusive
 from floeberg.protocol.files import FieldSummary
@@ -37,6 +36,7 @@ from floeberg.server.planning.vectorised import PartitionSummaries
 from tests.server.planning.vectorised.test_metrics import raw_bounds, typed_predicates
 from tests.support import filter_strategies as filters
 from tests.support.iceberg_values import primitive_types
+from tests.support.plain_planner.summaries import manifest_may_match
 
 SCHEMA = Schema(
     (
