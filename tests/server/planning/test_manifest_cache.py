@@ -40,7 +40,7 @@ def found(cache: ManifestCache, wanted: ManifestKey) -> Segment | None:
 def test_what_was_kept_is_found_again():
     cache, kept = ManifestCache(), segment(2)
     cache.keep_segment(key(1), kept)
-    listed = ManifestList([ManifestFile("m", 1, 0)])
+    listed = ManifestList([ManifestFile("m", 1, 0)], "uuid")
     cache.keep_manifest_list(ListKey("uuid", "l"), listed)
 
     assert cache.segments([key(1), key(2)]) == [kept, None]

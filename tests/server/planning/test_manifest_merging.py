@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from floeberg.process.storage import open_storage
 from floeberg.protocol.files import ManifestContent, ManifestFile
 from floeberg.server.planning import ManifestCache, plan_files
+from floeberg.server.planning.manifest_list import ManifestList
 from floeberg.server.planning.manifest_merging import runs
 from floeberg.server.planning.manifest_source import ManifestSource
 from floeberg.server.planning.run import PlanRun
@@ -45,9 +48,14 @@ def manifest_lists(draw: st.DrawFn) -> list[ManifestFile]:
     return found
 
 
+def runs_of(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
+    listed = ManifestList(manifests, "uuid")
+    return [listed.at(run) for run in runs(listed, np.arange(len(listed)))]
+
+
 @given(manifests=manifest_lists())
 def test_runs_are_all_manifests_in_order_and_alike(manifests):
-    found = runs(manifests)
+    found = runs_of(manifests)
 
     assert [m for run in found for m in run] == manifests
     for run in found:
@@ -57,8 +65,8 @@ def test_runs_are_all_manifests_in_order_and_alike(manifests):
 
 
 def test_a_new_manifest_changes_the_first_run_only():
-    before = runs([manifest(i) for i in range(2000)])
-    after = runs([manifest(10**6), *(manifest(i) for i in range(2000))])
+    before = runs_of([manifest(i) for i in range(2000)])
+    after = runs_of([manifest(10**6), *(manifest(i) for i in range(2000))])
 
     assert 5 < len(before) < 50
     assert after[-len(before) + 1 :] == before[1:]
@@ -66,7 +74,30 @@ def test_a_new_manifest_changes_the_first_run_only():
 
 
 def test_a_few_manifests_stay_alone():
-    assert len(runs([manifest(i) for i in range(60)])) == 60
+    assert len(runs_of([manifest(i) for i in range(60)])) == 60
+
+
+def test_what_entries_inherit_and_the_table_tell_manifests_apart():
+    facts: list[dict[str, Any]] = [
+        {},
+        {"length": 1},
+        {"spec_id": 1},
+        {"content": ManifestContent.DELETES},
+        {"sequence_number": 1},
+        {"added_snapshot_id": 1},
+        {"first_row_id": 1},
+    ]
+    several = [manifest(1, **f) for f in facts]
+    digests = [
+        row.tobytes()
+        for listed, table in ((several, "uuid"), (several, None), ([manifest(2)], "uuid"))
+        for row in ManifestList(listed, table).digests
+    ]
+
+    assert len(set(digests)) == len(digests)
+    # and another list says the same of them
+    again = ManifestList([manifest(3), *several], "uuid").digests[1:]
+    assert [row.tobytes() for row in again] == digests[: len(several)]
 
 
 # --- plans ----------------------------------------------------------------------------------------
@@ -106,11 +137,11 @@ def test_what_two_plans_have_used_together_is_remembered_together(table):
     def parts() -> tuple[list[int], int]:
         before = cache.hits
         source = ManifestSource(RecordingStorage(), cache, "uuid", PlanRun())
-        manifests = source.manifests(snapshot).manifests
-        sizes = [len(part.manifests) for part in source.parts(manifests)]
-        assert sum(sizes) == len(manifests)
+        listed = source.manifests(snapshot)
+        sizes = [len(part.manifests) for part in source.parts(listed, np.arange(len(listed)))]
+        assert sum(sizes) == len(listed)
         trace = source.trace
-        assert trace.manifests_cached + trace.manifests_fetched == len(manifests)
+        assert trace.manifests_cached + trace.manifests_fetched == len(listed)
         return sizes, cache.hits - before
 
     first, second, third = parts(), parts(), parts()

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from floeberg.protocol.expressions.projection import project_inclusive
 from floeberg.protocol.files import ManifestContent, ManifestFile
 from floeberg.protocol.scans import ResolvedScan
-from floeberg.server.planning.manifest_pruning import ManifestsToRead
 from floeberg.server.planning.plan import ManifestCounters
 from tests.support.plain_planner.summaries import manifest_may_match
 
 
-def prune_manifests_plainly(
-    manifests: Sequence[ManifestFile], scan: ResolvedScan
-) -> ManifestsToRead:
+@dataclass(frozen=True, slots=True)
+class PlainlyPruned:
+    """The manifests that a plan reads, each kind in the snapshot's order."""
+
+    data: list[ManifestFile]
+    deletes: list[ManifestFile]
+    data_counters: ManifestCounters
+    delete_counters: ManifestCounters
+
+
+def prune_manifests_plainly(manifests: Sequence[ManifestFile], scan: ResolvedScan) -> PlainlyPruned:
     """Return what `prune_manifests` has to give; raises as it does."""
     data, data_counters = _kept([m for m in manifests if m.content is ManifestContent.DATA], scan)
     deletes, delete_counters = _kept(
@@ -24,15 +31,15 @@ def prune_manifests_plainly(
     if not data:
         # without data there is nothing to delete from
         delete_counters = replace(delete_counters, without_data=len(deletes))
-        deletes = ()
-    return ManifestsToRead(data, deletes, data_counters, delete_counters)
+        deletes = []
+    return PlainlyPruned(data, deletes, data_counters, delete_counters)
 
 
 def _kept(
     manifests: Sequence[ManifestFile], scan: ResolvedScan
-) -> tuple[tuple[ManifestFile, ...], ManifestCounters]:
+) -> tuple[list[ManifestFile], ManifestCounters]:
     live = [m for m in manifests if has_live_files(m)]
-    kept = tuple(m for m in live if _may_match(m, scan))
+    kept = [m for m in live if _may_match(m, scan)]
     return kept, ManifestCounters(
         listed=len(manifests),
         without_live_files=len(manifests) - len(live),

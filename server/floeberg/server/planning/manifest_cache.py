@@ -21,8 +21,6 @@ from floeberg.server.planning.segment_files import FileKey, SegmentFiles
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
-# Measured in CPython 3.11.
-_KEY_BYTES = 250
 _MERGED_ONCE = 4096
 
 K = TypeVar("K", bound=Hashable)
@@ -63,7 +61,7 @@ class ManifestKey(NamedTuple):
         )
 
 
-_Keys = ManifestKey | tuple[ManifestKey, ...]
+_Keys = ManifestKey | bytes
 
 
 class Origin(Enum):
@@ -124,22 +122,21 @@ class ManifestCache:
     def keep_segment(self, key: ManifestKey, segment: Segment) -> None:
         self._segments.put((self._store, key), segment, segment.memory_bytes)
 
-    def merged(self, keys: Sequence[ManifestKey]) -> Segment | None:
-        """Return what is remembered of several manifests together.
+    def merged(self, digests: bytes, manifests: int) -> Segment | None:
+        """Return what is remembered of several manifests together, by all their digests.
 
         It counts as a hit of each of them, and else not at all: they are asked for one by one.
         """
-        return self._segments.get_if_kept((self._store, tuple(keys)), hits=len(keys))
+        return self._segments.get_if_kept((self._store, digests), hits=manifests)
 
-    def keep_merged(self, keys: Sequence[ManifestKey], segment: Segment) -> None:
+    def keep_merged(self, digests: bytes, segment: Segment) -> None:
         """Remember manifests together when this is the second time that a plan has them so.
 
         What a filter has made of the manifest list may never come again.
         """
-        whole = self._store, tuple(keys)
+        whole = self._store, digests
         if self._merged_once.has_or_puts(whole):
-            size_bytes = segment.memory_bytes + _KEY_BYTES * len(keys)
-            self._segments.put(whole, segment, size_bytes)
+            self._segments.put(whole, segment, segment.memory_bytes + len(digests))
 
     def segment_from_disk(self, key: ManifestKey) -> Segment | None:
         """Return the segment of one manifest, and keep it in memory, if it is in a file."""

@@ -8,12 +8,16 @@ begins with a manifest or two that are new, has the same runs but for the first.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.manifests import Segment
+from floeberg.protocol.manifests.columns import Int64s
+from floeberg.server.planning.manifest_list import ManifestList
 
 # Segments of more than that gain nothing, and of fewer manifests a plan loses nothing.
 _SMALL_BYTES = 64 * 1024
@@ -29,28 +33,21 @@ class Part(NamedTuple):
     segment: Segment
 
 
-def runs(manifests: Sequence[ManifestFile]) -> list[Sequence[ManifestFile]]:
-    """Return the manifests in order, divided into those that are used together; most are alone
-    where few are small.
+def runs(listed: ManifestList, places: Int64s) -> list[Int64s]:
+    """Return places in a list, in order, divided into those of manifests that are used together;
+    most are alone where few are small.
     """
-    if sum(manifest.length < _SMALL_BYTES for manifest in manifests) < _MANY:
-        return [[manifest] for manifest in manifests]
-    found: list[Sequence[ManifestFile]] = []
-    run: list[ManifestFile] = []
-    for manifest in manifests:
-        if run and not (len(run) < _LONGEST_RUN and _are_alike(run[-1], manifest)):
-            found.append(run)
-            run = []
-        run.append(manifest)
-        if zlib.crc32(manifest.location.encode()) % _MANIFESTS_A_RUN == 0:
-            found.append(run)
-            run = []
-    return [*found, run] if run else found
-
-
-def _are_alike(one: ManifestFile, other: ManifestFile) -> bool:
-    return (
-        max(one.length, other.length) < _SMALL_BYTES
-        and one.spec_id == other.spec_id
-        and one.content is other.content
-    )
+    are_small = listed.lengths[places] < _SMALL_BYTES
+    if np.count_nonzero(are_small) < _MANY:
+        return list(places[:, None])
+    begins = np.ones(len(places), dtype=np.bool_)
+    kinds = listed.kinds[places]
+    begins[1:] = ~(are_small[1:] & are_small[:-1]) | (kinds[1:] != kinds[:-1])
+    # by what each is, and so at random
+    begins[1:] |= listed.digests[places[:-1], 0] % _MANIFESTS_A_RUN == 0
+    edges = [*np.flatnonzero(begins).tolist(), len(places)]
+    return [
+        places[start : min(start + _LONGEST_RUN, stop)]
+        for first, stop in pairwise(edges)
+        for start in range(first, stop, _LONGEST_RUN)
+    ]

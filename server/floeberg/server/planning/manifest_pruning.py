@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from floeberg.protocol.files import ManifestFile
-from floeberg.protocol.manifests.columns import Mask
+from floeberg.protocol.manifests.columns import Int64s, Mask
 from floeberg.server.planning.manifest_list import ManifestList
 from floeberg.server.planning.plan import ManifestCounters
 from floeberg.server.planning.pruning import SpecFilters
@@ -18,16 +17,16 @@ from floeberg.server.planning.pruning import SpecFilters
 
 @dataclass(frozen=True, slots=True)
 class ManifestsToRead:
-    """The manifests that a plan reads, each kind in the snapshot's order."""
+    """Which manifests a plan reads: the places of each kind in the snapshot's list, ascending."""
 
-    data: tuple[ManifestFile, ...]
-    deletes: tuple[ManifestFile, ...]
+    data: Int64s
+    deletes: Int64s
     data_counters: ManifestCounters
     delete_counters: ManifestCounters
 
 
 def prune_manifests(listed: ManifestList, filters: SpecFilters) -> ManifestsToRead:
-    """Return the manifests that may list a file that the filter needs.
+    """Say which manifests may list a file that the filter needs.
 
     Raises `CorruptMetadata` for a manifest of a spec that the table does not have.
     """
@@ -36,17 +35,17 @@ def prune_manifests(listed: ManifestList, filters: SpecFilters) -> ManifestsToRe
         may_match[group.places] = filters[group.spec_id].manifests_may_match(group.summaries)
     data, data_counters = _kept(listed, listed.are_data, may_match)
     deletes, delete_counters = _kept(listed, ~listed.are_data, may_match)
-    if not data:
+    if not len(data):
         # without data there is nothing to delete from
         delete_counters = replace(delete_counters, without_data=len(deletes))
-        deletes = ()
+        deletes = deletes[:0]
     return ManifestsToRead(data, deletes, data_counters, delete_counters)
 
 
 def _kept(
     listed: ManifestList, are_of_kind: Mask, may_match: Mask
-) -> tuple[tuple[ManifestFile, ...], ManifestCounters]:
+) -> tuple[Int64s, ManifestCounters]:
     live = int(np.count_nonzero(are_of_kind & listed.are_live))
-    kept = tuple(listed.at(np.flatnonzero(are_of_kind & may_match)))
+    kept = np.flatnonzero(are_of_kind & may_match)
     total = int(np.count_nonzero(are_of_kind))
     return kept, ManifestCounters(total, total - live, live - len(kept))

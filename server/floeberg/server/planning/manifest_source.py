@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from functools import partial
+from typing import NamedTuple
 
 from floeberg.protocol.errors import CorruptManifest, MissingFile, Unsupported
 from floeberg.protocol.files import ManifestFile
@@ -16,6 +17,7 @@ from floeberg.protocol.manifests import (
     describe_manifest,
     read_manifest_list,
 )
+from floeberg.protocol.manifests.columns import Int64s
 from floeberg.protocol.snapshots import Snapshot
 from floeberg.protocol.storage import Storage
 from floeberg.server.planning.manifest_cache import (
@@ -32,6 +34,13 @@ from floeberg.server.planning.plan import PlanTrace
 from floeberg.server.planning.run import PlanRun
 
 _AVRO_MAGIC = b"Obj\x01"
+
+
+class _Merged(NamedTuple):
+    """What several manifests are remembered by together, and their segment if it is."""
+
+    key: bytes
+    segment: Segment | None
 
 
 class ManifestSource:
@@ -74,12 +83,12 @@ class ManifestSource:
             described = call_in_order([partial(self._described, m) for m in snapshot.manifests])
             fetched = (m.length for m in described if m.location in self._described_segments)
             self._fetched_bytes += sum(fetched)
-            return ManifestList(described)
+            return ManifestList(described, self._table_uuid)
         key = ListKey(self._table_uuid, snapshot.manifest_list)
         manifests = self._cache.manifest_list(key)
         if manifests is None:
             raw = self._read(key.location, "manifest list", snapshot.key_id is not None)
-            manifests = ManifestList(read_manifest_list(raw, key.location))
+            manifests = ManifestList(read_manifest_list(raw, key.location), self._table_uuid)
             _check_not_lost(manifests, snapshot, key.location)
             self._cache.keep_manifest_list(key, manifests)
             self._fetched_bytes += len(raw)
@@ -128,32 +137,35 @@ class ManifestSource:
                 yield manifest, loaded.segment
                 self._run.read_one()
 
-    def parts(self, manifests: Sequence[ManifestFile]) -> Generator[Part, None, None]:
-        """Yield what `segments` does, in the same order, but many small manifests as one segment.
+    def parts(self, listed: ManifestList, places: Int64s) -> Generator[Part, None, None]:
+        """Yield what `segments` does of the manifests at some places in a list, in the same order,
+        but many small ones as one segment.
 
         Close it, and expect errors, as with `segments`.
         """
-        found = [(run, self._merged(run)) for run in runs(manifests)]
-        apart = [manifest for run, merged in found if merged is None for manifest in run]
-        with closing(self._segments(apart, of=len(manifests))) as loading:
+        found = [(listed.at(run), self._merged(listed, run)) for run in runs(listed, places)]
+        apart = [manifest for run, merged in found if merged.segment is None for manifest in run]
+        with closing(self._segments(apart, of=len(places))) as loading:
             for run, merged in found:
-                if merged is not None:
+                if merged.segment is not None:
                     self._origins[Origin.MEMORY] += len(run)
-                    yield Part(run, merged)
+                    yield Part(run, merged.segment)
                     self._run.read_one(len(run))
                     continue
                 loaded = [next(loading)[1] for _ in run]
-                if len(run) > 1:
-                    merged = concat_segments(loaded)
-                if merged is not None:
-                    self._cache.keep_merged([self._key(m) for m in run], merged)
-                    yield Part(run, merged)
+                together = concat_segments(loaded) if len(run) > 1 else None
+                if together is not None:
+                    self._cache.keep_merged(merged.key, together)
+                    yield Part(run, together)
                 else:
                     for manifest, segment in zip(run, loaded, strict=True):
                         yield Part([manifest], segment)
 
-    def _merged(self, run: Sequence[ManifestFile]) -> Segment | None:
-        return None if len(run) == 1 else self._cache.merged([self._key(m) for m in run])
+    def _merged(self, listed: ManifestList, run: Int64s) -> _Merged:
+        if len(run) == 1:
+            return _Merged(b"", None)
+        key = listed.digests[run].tobytes()
+        return _Merged(key, self._cache.merged(key, len(run)))
 
     def _described(self, location: str) -> ManifestFile:
         key = ListKey(self._table_uuid, location)
@@ -162,7 +174,7 @@ class ManifestSource:
             return known.manifests[0]
         raw = self._read(location, "manifest", encrypted=False)
         manifest = describe_manifest(raw, location)
-        self._cache.keep_manifest_list(key, ManifestList([manifest]))
+        self._cache.keep_manifest_list(key, ManifestList([manifest], self._table_uuid))
         # so that it is not fetched again for its entries
         segment = decode_manifest(raw, manifest)
         self._cache.keep_segment(self._key(manifest), segment)

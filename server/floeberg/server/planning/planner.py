@@ -84,9 +84,9 @@ class _Planner:
         assert self._scan.snapshot is not None
         step = self._watch.step
         with step("read the manifest list"):
-            manifests = self._source.manifests(self._scan.snapshot)
+            listed = self._source.manifests(self._scan.snapshot)
         with step("prune manifests"):
-            to_read = prune_manifests(manifests, self._filters)
+            to_read = prune_manifests(listed, self._filters)
         self._counters = replace(
             self._counters,
             data_manifests=to_read.data_counters,
@@ -94,7 +94,8 @@ class _Planner:
         )
         deletes = DeleteFiles()
         index: SegmentDeletes | None = None
-        with closing(self._source.parts([*to_read.deletes, *to_read.data])) as read:
+        places = np.concatenate([to_read.deletes, to_read.data])
+        with closing(self._source.parts(listed, places)) as read:
             while True:
                 with step("read manifests"):
                     found = next(read, None)
