@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
 from typing import TypeAlias
+
+import numpy as np
 
 from floeberg.protocol.expressions.evaluation import is_true
 from floeberg.protocol.expressions.model import (
@@ -26,6 +29,7 @@ from floeberg.protocol.expressions.model import (
 )
 from floeberg.protocol.expressions.projection import project_inclusive, project_strict
 from floeberg.protocol.expressions.rewriting import conjunction, disjunction
+from floeberg.protocol.manifests.columns import Mask
 from floeberg.protocol.partitioning import PartitionSpec
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import Value
@@ -60,7 +64,7 @@ class Outcome(Enum):
 class Leaf:
     """A predicate, what it says of partitions, and the partition fields that it says it by.
 
-    Its outcome is TRUE where `strict` is true, else FALSE where `inclusive` is not; and OPEN in a
+    Its outcome is FALSE where `inclusive` is not true, else TRUE where `strict` is; and OPEN in a
     partition that lacks any of `fields`.
     """
 
@@ -72,9 +76,9 @@ class Leaf:
     def outcome(self, partition: Mapping[int, Value | None]) -> Outcome:
         if not self.fields <= partition.keys():
             return Outcome.OPEN
-        if is_true(self.strict, partition):
-            return Outcome.TRUE
-        return Outcome.OPEN if is_true(self.inclusive, partition) else Outcome.FALSE
+        if not is_true(self.inclusive, partition):
+            return Outcome.FALSE
+        return Outcome.TRUE if is_true(self.strict, partition) else Outcome.OPEN
 
 
 class Residuals:
@@ -97,6 +101,14 @@ class Residuals:
     def given(self, outcomes: Sequence[Outcome]) -> BoundExpression:
         """Return the residual of partitions with these outcomes of the `leaves`, in their order."""
         return _residual(self._root, self.leaves, outcomes)
+
+    def possible(self, leaves: Sequence[Mask], rows: int) -> Mask:
+        """Say of each of so many partitions whether its residual is other than FALSE.
+
+        `leaves` say of the predicates whether their outcome is, by masks of the shape (rows,) or,
+        for one that is the same everywhere, (1,).
+        """
+        return np.broadcast_to(_possible(self._root, leaves), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +158,15 @@ def _residual(node: _Node, leaves: Sequence[Leaf], outcomes: Sequence[Outcome]) 
             for inner in nodes:
                 left.append(_residual(inner, leaves, outcomes))
             return conjunction(left) if is_and else disjunction(left)
+
+
+def _possible(node: _Node, leaves: Sequence[Mask]) -> Mask:
+    match node:
+        case Constant(value):
+            return np.full(1, value)
+        case int():
+            return leaves[node]
+        case _Join(is_and, nodes):
+            join = np.logical_and if is_and else np.logical_or
+            mask: Mask = reduce(join, (_possible(inner, leaves) for inner in nodes))
+            return mask

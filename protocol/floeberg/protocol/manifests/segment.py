@@ -13,7 +13,7 @@ are those of the table's columns).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
@@ -86,6 +86,10 @@ class PartitionColumn:
     kind: PartitionKind
     scale: int
     column: Numbers | Strings | None
+
+    def take(self, rows: Int64s) -> PartitionColumn:
+        """Return the values of `rows`, in their order."""
+        return replace(self, column=None if self.column is None else self.column.take(rows))
 
     def floats(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         """Return a FLOAT column's values; 0.0 stands where there is none."""

@@ -5,7 +5,8 @@ The same answers as `expressions.metrics.file_may_match` gives for each file, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from floeberg.protocol.expressions.model import (
     Op,
 )
 from floeberg.protocol.manifests import Segment
+from floeberg.protocol.manifests import segment as s
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import (
     DecimalType,
@@ -39,6 +41,14 @@ from floeberg.server.planning.vectorised.ordered import (
     unless_unknown,
 )
 from floeberg.server.planning.vectorised.statistics import ColumnCounts, Rows, SegmentStatistics
+
+_BOUNDS_OF: Mapping[Op, frozenset[int]] = {
+    Op.LT: frozenset({s.LOWER_BOUNDS}),
+    Op.LE: frozenset({s.LOWER_BOUNDS}),
+    Op.GT: frozenset({s.UPPER_BOUNDS}),
+    Op.GE: frozenset({s.UPPER_BOUNDS}),
+}
+"""What a comparison looks at; others look at both."""
 
 
 class SegmentMetrics:
@@ -82,38 +92,34 @@ class SegmentMetrics:
             case BoundNullTest():
                 return np.ones(self._rows, dtype=np.bool_)
             case BoundAnd(operands):
-                mask = np.ones(self._rows, dtype=np.bool_)
-                for operand in operands:
-                    mask &= self._may_match(operand)
-                return mask
+                return reduce(np.logical_and, map(self._may_match, operands))
             case BoundOr(operands):
-                mask = np.zeros(self._rows, dtype=np.bool_)
-                for operand in operands:
-                    mask |= self._may_match(operand)
-                return mask
+                return reduce(np.logical_or, map(self._may_match, operands))
 
     def _field_may_match(self, predicate: BoundPredicate) -> Mask:
         field_id = predicate.field_id
-        everything = np.ones(self._rows, dtype=np.bool_)
         if self._schema.find(field_id) is None or not self._has_one_value_a_row(field_id):
-            return everything
+            return np.ones(self._rows, dtype=np.bool_)
         column = ColumnCounts(self._statistics, field_id)
         if predicate.op is Op.IS_NULL:
             return ~column.has_no_nulls(is_top_level=len(self._schema.path(field_id)) == 1)
-        some_value = _not(column.is_all_null(), self._rows)
+        found = self._values_may_match(predicate, column)
+        return found if (all_null := column.is_all_null()) is None else found & ~all_null
+
+    def _values_may_match(self, predicate: BoundPredicate, column: ColumnCounts) -> Mask:
+        """Say of each file that has a value whether one may match."""
+        op = predicate.op
+        if op is Op.IS_NAN:
+            return ~column.has_no_nan()
         is_float = isinstance(predicate.type, FloatType | DoubleType)
-        match predicate.op:
-            case Op.NOT_NULL:
-                return some_value
-            case Op.IS_NAN:
-                return some_value & ~column.has_no_nan()
-            case Op.NE | Op.NOT_IN if is_float:
-                return some_value
-        if is_float:
-            some_value &= _not(column.is_all_null_or_nan(), self._rows)
-        if predicate.op is Op.NOT_NAN:
-            return some_value
-        return some_value & bounds_may_match(predicate, self._bounds(predicate), self._rows)
+        if op is Op.NOT_NULL or (is_float and op in (Op.NE, Op.NOT_IN)):
+            return np.ones(self._rows, dtype=np.bool_)
+        found = np.ones(self._rows, dtype=np.bool_)
+        if op is not Op.NOT_NAN:
+            found = bounds_may_match(predicate, self._bounds(predicate), self._rows)
+        if is_float and (no_number := column.is_all_null_or_nan()) is not None:
+            return found & ~no_number
+        return found
 
     def _has_one_value_a_row(self, field_id: int) -> bool:
         above = [self._schema.find(i) for i in self._schema.path(field_id)[:-1]]
@@ -121,12 +127,11 @@ class SegmentMetrics:
 
     def _bounds(self, predicate: BoundPredicate) -> ColumnBounds:
         return self._statistics.bounds(
-            predicate.field_id, predicate.type, may_be_imported=self._may_be_imported
+            predicate.field_id,
+            predicate.type,
+            may_be_imported=self._may_be_imported,
+            needed=_BOUNDS_OF.get(predicate.op, frozenset(s.BOUNDS)),
         )
-
-
-def _not(mask: Mask | None, rows: int) -> Mask:
-    return np.ones(rows, dtype=np.bool_) if mask is None else ~mask
 
 
 def bounds_may_match(predicate: BoundPredicate, bounds: ColumnBounds, rows: int) -> Mask:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -33,27 +34,30 @@ from floeberg.server.planning.vectorised.ordered import (
     as_binary,
     is_member,
 )
+from floeberg.server.planning.vectorised.statistics import Rows
 
 _COMPARISONS = frozenset({Op.EQ, Op.LT, Op.LE, Op.GT, Op.GE})
 
 
 class SegmentPartitions:
-    """The partition tuples of a segment's entries."""
+    """The partition tuples of a segment's entries, or of those that `rows` names, ascending."""
 
-    def __init__(self, segment: Segment) -> None:
-        self._rows = len(segment)
+    def __init__(self, segment: Segment, rows: Rows | None = None) -> None:
+        self._rows = len(segment) if rows is None else len(rows)
         self._columns = segment.partition
         missing = segment.numbers(s.HAS_NO_PARTITION)
-        self._has_tuple: Mask | None = None if missing is None else np.equal(missing.values, 0)
+        if rows is not None:
+            self._columns = {i: column.take(rows) for i, column in self._columns.items()}
+            missing = None if missing is None else missing.take(rows)
+        self._has_no_tuple: Mask | None = None if missing is None else missing.values != 0
 
-    def has(self, fields: frozenset[int]) -> Mask:
-        """Say of each row whether its tuple has all of `fields`, null or not."""
+    def lack(self, fields: frozenset[int]) -> Mask | None:
+        """Say of each row whether its tuple lacks any of `fields`; None is none of them."""
         if not fields:
-            return np.ones(self._rows, dtype=np.bool_)
+            return None
         if not fields <= self._columns.keys():
-            return np.zeros(self._rows, dtype=np.bool_)
-        has_tuple = self._has_tuple
-        return np.ones(self._rows, dtype=np.bool_) if has_tuple is None else has_tuple
+            return np.ones(self._rows, dtype=np.bool_)
+        return self._has_no_tuple
 
     def are_true(self, bound: BoundExpression) -> Mask:
         """Say of each row whether `bound`, a filter by partition fields, is true of its tuple.
@@ -70,15 +74,9 @@ class SegmentPartitions:
                 return valid if bound.negated else ~valid
             # what is true by Kleene's logic goes by what is true of the operands
             case BoundAnd(operands):
-                mask = np.ones(self._rows, dtype=np.bool_)
-                for operand in operands:
-                    mask &= self.are_true(operand)
-                return mask
+                return reduce(np.logical_and, map(self.are_true, operands))
             case BoundOr(operands):
-                mask = np.zeros(self._rows, dtype=np.bool_)
-                for operand in operands:
-                    mask |= self.are_true(operand)
-                return mask
+                return reduce(np.logical_or, map(self.are_true, operands))
 
     def _column(self, field_id: int) -> Numbers | Strings | None:
         found = self._columns.get(field_id)
@@ -91,11 +89,14 @@ class SegmentPartitions:
 
     def _holds(self, predicate: BoundPredicate) -> Mask:
         column = self._column(predicate.field_id)
-        valid = self._valid(column)
         if predicate.op is Op.IS_NULL:
-            return ~valid
+            return ~self._valid(column)
         if column is None or predicate.op is Op.NOT_NULL:
-            return valid
+            return self._valid(column)
+        holds = self._holds_where_valid(predicate)
+        return holds if column.valid is None else column.valid & holds
+
+    def _holds_where_valid(self, predicate: BoundPredicate) -> Mask:
         field = self._columns[predicate.field_id]
         compared = _compared(field, predicate.literals)
         if compared is None:
@@ -103,19 +104,19 @@ class SegmentPartitions:
         values, literals = compared
         op = predicate.op
         if op in _COMPARISONS:
-            return valid & values.compare(op, literals[0])
+            return values.compare(op, literals[0])
         if op is Op.NE:
-            return valid & ~values.compare(Op.EQ, literals[0])
+            return ~values.compare(Op.EQ, literals[0])
         if op in (Op.IN, Op.NOT_IN):
             members = is_member(values, literals)
-            return valid & (members if op is Op.IN else ~members)
+            return members if op is Op.IN else ~members
         if op in (Op.IS_NAN, Op.NOT_NAN) and field.kind is PartitionKind.FLOAT:
             assert isinstance(values, NumberColumn)
             is_nan: Mask = np.isnan(values.values)
-            return valid & (is_nan if op is Op.IS_NAN else ~is_nan)
+            return is_nan if op is Op.IS_NAN else ~is_nan
         if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH) and isinstance(values, ByteColumn):
             starts = values.starts_with(literals[0])
-            return valid & (starts if op is Op.STARTS_WITH else ~starts)
+            return starts if op is Op.STARTS_WITH else ~starts
         return self._holds_by_value(predicate, field)
 
     def _holds_by_value(self, predicate: BoundPredicate, field: PartitionColumn) -> Mask:

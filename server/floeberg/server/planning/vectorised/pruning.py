@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from floeberg.protocol.expressions.model import FALSE, TRUE, BoundExpression
+from floeberg.protocol.expressions.model import TRUE, BoundExpression
 from floeberg.protocol.expressions.residuals import Leaf, Outcome, Residuals
 from floeberg.protocol.expressions.rewriting import only_about
 from floeberg.protocol.manifests import Segment
@@ -83,55 +83,48 @@ class SegmentFilter:
 
         May keep one without such a row, never drops one that has one.
         """
-        groups = list(self._groups(segment))
-        if len(groups) == 1:
-            return self._kept_alike(segment, groups[0][0])
-        chosen = np.full(len(segment), -1, dtype=np.int64)
-        residuals: dict[BoundExpression, int] = {}
-        by_partition = 0
-        is_open = np.zeros(len(segment), dtype=np.bool_)
-        for residual, group in groups:
-            if residual == FALSE:
-                by_partition += int(np.count_nonzero(group))
-                continue
-            chosen[group] = residuals.setdefault(residual, len(residuals))
-            if residual != TRUE:
-                is_open |= group
-        by_metrics = self._rule_out_by_metrics(segment, is_open, chosen, tuple(residuals))
-        needed = np.flatnonzero(chosen >= 0)
-        return Kept(needed, tuple(residuals), chosen[needed], by_partition, by_metrics)
+        groups = self._groups(segment)
+        in_partition = sum(len(rows) for _, rows in groups)
+        groups = self._ruled_out_by_metrics(segment, groups)
+        numbers: dict[BoundExpression, int] = {}
+        for residual, _ in groups:
+            numbers.setdefault(residual, len(numbers))
+        rows = np.concatenate([_NOTHING, *(rows for _, rows in groups)])
+        residual_of = np.repeat(
+            np.array([numbers[residual] for residual, _ in groups], dtype=np.int64),
+            [len(rows) for _, rows in groups],
+        )
+        if len(groups) > 1:
+            order = np.argsort(rows)
+            rows, residual_of = rows[order], residual_of[order]
+        return Kept(
+            rows,
+            tuple(numbers),
+            residual_of,
+            ruled_out_by_partition=len(segment) - in_partition,
+            ruled_out_by_metrics=in_partition - len(rows),
+        )
 
-    def _kept_alike(self, segment: Segment, residual: BoundExpression) -> Kept:
-        """Return what is kept of entries that all have the same residual."""
-        if residual == FALSE:
-            return Kept(_NOTHING, (), _NOTHING, len(segment), 0)
-        rows = np.arange(len(segment))
-        if residual != TRUE:
-            rows = np.flatnonzero(self._metrics(segment).may_match(residual))
-        residual_of = np.zeros(len(rows), dtype=np.int64)
-        return Kept(rows, (residual,), residual_of, 0, len(segment) - len(rows))
-
-    def _rule_out_by_metrics(
-        self,
-        segment: Segment,
-        is_open: Mask,
-        chosen: Rows,
-        residuals: Sequence[BoundExpression],
-    ) -> int:
-        """Take away what is chosen of entries whose metrics rule out their residual."""
-        rows = np.flatnonzero(is_open)
-        if not len(rows):
-            return 0
+    def _ruled_out_by_metrics(self, segment: Segment, groups: Sequence[_Group]) -> list[_Group]:
+        """Return the groups without the entries whose metrics rule out their residual."""
+        looked_at = [rows for residual, rows in groups if residual != TRUE]
+        if not looked_at:
+            return list(groups)
+        asked = looked_at[0] if len(looked_at) == 1 else np.sort(np.concatenate(looked_at))
         # to evaluate all entries takes less than to gather the statistics of many
-        few = None if len(rows) * _FEW > len(segment) else rows
-        metrics = self._metrics(segment, few)
-        found = chosen if few is None else chosen[few]
-        ruled_out = np.zeros(len(found), dtype=np.bool_)
-        for number, residual in enumerate(residuals):
+        few = len(asked) * _FEW <= len(segment)
+        metrics = self._metrics(segment, asked if few else None)
+        left = []
+        for residual, rows in groups:
             if residual != TRUE:
-                ruled_out |= (found == number) & ~metrics.may_match(residual)
-        chosen[ruled_out if few is None else few[ruled_out]] = -1
-        return int(np.count_nonzero(ruled_out))
+                may = metrics.may_match(residual)
+                if few:
+                    may = may[np.searchsorted(asked, rows)]
+                elif len(rows) < len(segment):
+                    may = may[rows]
+                rows = rows[may]
+            left.append(_Group(residual, rows))
+        return left
 
     def _metrics(self, segment: Segment, rows: Rows | None = None) -> SegmentMetrics:
         return SegmentMetrics(segment, self._schema, rows, may_be_imported=self._may_be_imported)
@@ -145,15 +138,13 @@ class SegmentFilter:
         """
         needed = np.zeros(len(segment), dtype=np.bool_)
         in_partition = 0
-        for residual, group in self._groups(segment):
-            if residual == FALSE:
-                continue
-            in_partition += int(np.count_nonzero(group))
-            needed |= group
+        for residual, rows in self._groups(segment):
+            in_partition += len(rows)
+            needed[rows] = True
             if residual != TRUE:
-                needed[self._without_a_match(segment, np.flatnonzero(group), residual)] = False
-        rows = np.flatnonzero(needed)
-        return KeptDeletes(rows, len(segment) - in_partition, in_partition - len(rows))
+                needed[self._without_a_match(segment, rows, residual)] = False
+        kept = np.flatnonzero(needed)
+        return KeptDeletes(kept, len(segment) - in_partition, in_partition - len(kept))
 
     def _without_a_match(self, segment: Segment, rows: Rows, residual: BoundExpression) -> Rows:
         """Return those of `rows` that delete no row of which `residual` is true."""
@@ -164,28 +155,58 @@ class SegmentFilter:
                 found.append(deletes[~self._metrics(segment, deletes).may_match(said)])
         return np.concatenate(found)
 
-    def _groups(self, segment: Segment) -> Iterator[tuple[BoundExpression, Mask]]:
-        """Yield the residuals of the entries, and which entries have each.
+    def _groups(self, segment: Segment) -> Sequence[_Group]:
+        """Return the residuals of the entries that their partition does not rule out.
 
         Entries are told apart by what their partitions say of the filter's predicates and not by
         the partitions themselves, of which there may be as many as entries.
         """
-        if not len(segment):
-            return
-        partitions = SegmentPartitions(segment)
         leaves = self._residuals.leaves
-        found = _grouped([_outcomes(leaf, partitions) for leaf in leaves], len(segment))
-        for outcomes, group in found:
-            yield self._residuals.given([_OUTCOMES[i] for i in outcomes]), group
+        partitions = SegmentPartitions(segment)
+        possible = [_is_possible(leaf, partitions) for leaf in leaves]
+        rows = np.flatnonzero(self._residuals.possible(possible, len(segment)))
+        if not len(rows):
+            return []
+        if len(rows) * _FEW <= len(segment):
+            partitions = SegmentPartitions(segment, rows)
+            possible = [mask[rows] if len(mask) > 1 else mask for mask in possible]
+            places = np.arange(len(rows))
+        else:
+            places = rows
+        codes = [
+            _outcomes(leaf, mask, partitions) for leaf, mask in zip(leaves, possible, strict=True)
+        ]
+        codes = [code[places] if len(code) > 1 else code for code in codes]
+        return [
+            _Group(self._residuals.given([_OUTCOMES[i] for i in outcomes]), rows[group])
+            for outcomes, group in _grouped(codes, len(rows))
+        ]
 
 
-def _outcomes(leaf: Leaf, partitions: SegmentPartitions) -> Codes:
+class _Group(NamedTuple):
+    """What is left of the filter for the entries at `rows`, ascending."""
+
+    residual: BoundExpression
+    rows: Rows
+
+
+def _is_possible(leaf: Leaf, partitions: SegmentPartitions) -> Mask:
+    """Say of each entry whether its partition leaves room for a row that a leaf is true of."""
+    if not leaf.fields:
+        return np.full(1, leaf.outcome({}) is not Outcome.FALSE)
+    found = partitions.are_true(leaf.inclusive)
+    lacking = partitions.lack(leaf.fields)
+    return found if lacking is None else found | lacking
+
+
+def _outcomes(leaf: Leaf, possible: Mask, partitions: SegmentPartitions) -> Codes:
     """Return, for each entry, the place in `_OUTCOMES` of what its partition says of a leaf."""
     if not leaf.fields:
         return np.full(1, _OUTCOMES.index(leaf.outcome({})), dtype=np.int8)
-    codes = 2 * (~partitions.are_true(leaf.inclusive)).view(np.int8)
-    codes[partitions.are_true(leaf.strict)] = 1
-    codes[~partitions.has(leaf.fields)] = 0
+    codes = np.where(possible, np.int8(0), np.int8(2))
+    is_true = partitions.are_true(leaf.strict) & possible
+    lacking = partitions.lack(leaf.fields)
+    codes[is_true if lacking is None else is_true & ~lacking] = 1
     return codes
 
 

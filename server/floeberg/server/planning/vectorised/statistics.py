@@ -24,6 +24,8 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 
 C = TypeVar("C", Numbers, Strings)
 
+_BOTH = frozenset(s.BOUNDS)
+
 
 class SegmentStatistics:
     """The statistics of a segment's files, or of those that `rows` names, ascending."""
@@ -49,17 +51,27 @@ class SegmentStatistics:
         """Return one of `segment.COUNTS` for a column, None where no file of the segment has it."""
         return self._taken(self._segment.counts(metric, field_id))
 
-    def bounds(self, field_id: int, type_: PrimitiveType, *, may_be_imported: bool) -> ColumnBounds:
-        """Return a column's bounds, see `decode_columns`."""
+    def bounds(
+        self,
+        field_id: int,
+        type_: PrimitiveType,
+        *,
+        may_be_imported: bool,
+        needed: frozenset[int] = _BOTH,
+    ) -> ColumnBounds:
+        """Return a column's bounds, see `decode_columns`; only one of `segment.BOUNDS` is `needed`
+        when no more is asked for, and there may be none of the other then.
+        """
 
         def are_sound(every: SegmentStatistics) -> bool:
-            return decode_columns(type_, *every._stored_bounds(field_id)).sound
+            return decode_columns(type_, *every._stored_bounds(field_id, _BOTH)).sound
 
+        sound = self.hold_for_all(("bounds sound", field_id, type_), are_sound)
         return decode_columns(
             type_,
-            *self._stored_bounds(field_id),
+            *self._stored_bounds(field_id, needed if sound else _BOTH),
             may_be_imported=may_be_imported,
-            known_sound=self.hold_for_all(("bounds sound", field_id, type_), are_sound),
+            known_sound=sound,
         )
 
     def hold_for_all(self, fact: Hashable, check: Callable[[SegmentStatistics], bool]) -> bool:
@@ -69,8 +81,13 @@ class SegmentStatistics:
             found = self._segment.known[fact] = check(SegmentStatistics(self._segment))
         return found
 
-    def _stored_bounds(self, field_id: int) -> tuple[Strings | None, Strings | None]:
-        lower, upper = (self._taken(self._segment.bounds(metric, field_id)) for metric in s.BOUNDS)
+    def _stored_bounds(
+        self, field_id: int, needed: frozenset[int]
+    ) -> tuple[Strings | None, Strings | None]:
+        lower, upper = (
+            self._taken(self._segment.bounds(metric, field_id)) if metric in needed else None
+            for metric in s.BOUNDS
+        )
         return lower, upper
 
     def _taken(self, column: C | None) -> C | None:
