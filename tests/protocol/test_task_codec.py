@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from floeberg.protocol.files import NO_METRICS, Content, DataFile, DeleteFile, F
 from floeberg.protocol.manifests import segment as s
 from floeberg.protocol.planned_objects import as_planned
 from floeberg.protocol.planned_tasks import PlannedTasks
-from floeberg.protocol.task_codec import EncodedTasks, decode_tasks, encode_tasks
+from floeberg.protocol.task_codec import EncodedTasks, TaskEncoder, decode_tasks, encode_tasks
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import Value
 from tests.support.plan_strategies import SCHEMA, planned_tasks, task_lists, tasks_of
@@ -135,6 +136,18 @@ def test_key_metadata_is_not_in_the_document():
     assert document.keys == [b"a!", b"secret key", b"secret key"]
     assert b"secret" not in document.tables
     assert decoded(document) == tasks
+
+
+@given(planned_tasks() | task_lists().map(as_planned), st.data())
+def test_each_run_has_its_own_tasks_wherever_it_is_cut(tasks: PlannedTasks, data: st.DataObject):
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(tasks)), max_size=4)) | {0, len(tasks)})
+    encoder = TaskEncoder(tasks)
+
+    for first, stop in pairwise(cuts):
+        found = decoded(encoder.encode(first, stop))
+
+        run = without_metrics(tasks_of(tasks)[first:stop])
+        assert same(with_sorted_deletes(found), with_sorted_deletes(run))
 
 
 def test_no_tasks_are_a_document_too():

@@ -19,7 +19,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -118,74 +118,93 @@ class Writer:
 class PackedTable:
     """A table of which any rows that follow one another are written without much work.
 
-    What numbers are counted from, and how many bytes they take, is settled once for all rows.
+    What numbers are counted from, and how many bytes they take, is settled once for all rows; of a
+    column with one value throughout, nothing is left to do.
     """
 
     def __init__(self, table: Table) -> None:
-        self._columns: list[tuple[ColumnKey, _PackedColumn]] = []
-        # where the items of each row's list begin, by the column of their counts
-        self._items: dict[int, Int64s] = {}
+        self._columns = len(table.columns)
+        self._pieces: list[bytes | _PackedColumn] = []
         for key, column in table.columns.items():
-            match column:
-                case NumberColumn(values, valid):
-                    packed = _PackedColumn(_PackedNumbers(values, valid), valid)
-                case TextColumn(lengths, data, valid):
-                    starts = _upto(lengths)
-                    packed = _PackedColumn(_PackedNumbers(lengths, None), valid, starts, data)
-            self._columns.append((key, packed))
+            packed = _PackedColumn(key, column)
             if key[0] == ITEMS:
-                self._items[key[1]] = _upto(table.numbers((OWN, key[1])))
+                packed.places = _upto(table.numbers((OWN, key[1])))
+            self._append(packed if packed.varies else packed.head)
+
+    def _append(self, piece: bytes | _PackedColumn) -> None:
+        last = self._pieces[-1] if self._pieces else None
+        if isinstance(last, bytes) and isinstance(piece, bytes):
+            self._pieces[-1] = last + piece
+        else:
+            self._pieces.append(piece)
 
     def rows(self, first: int, stop: int) -> Iterator[bytes]:
         """Yield the bytes of the rows from `first` up to `stop`, piece by piece."""
-        yield _TABLE.pack(stop - first, len(self._columns) if stop > first else 0)
         if stop == first:
+            yield _TABLE.pack(0, 0)
             return
-        for (section, column_id), column in self._columns:
-            rows = slice(first, stop)
-            if section == ITEMS:
-                upto = self._items[column_id]
-                rows = slice(int(upto[first]), int(upto[stop]))
-            yield _COLUMN.pack(section, column_id, column.form)
-            if column.valid is not None:
-                yield np.packbits(column.valid[rows]).tobytes()
-            yield from column.numbers.of(rows)
-            if column.starts is not None and column.data is not None:
-                yield column.data[column.starts[first] : column.starts[stop]].tobytes()
+        yield _TABLE.pack(stop - first, self._columns)
+        for piece in self._pieces:
+            if isinstance(piece, bytes):
+                yield piece
+            else:
+                yield from piece.rows(first, stop)
 
 
-class _PackedNumbers:
-    def __init__(self, values: Int64s, valid: Mask | None) -> None:
-        present = values if valid is None else values[valid]
-        low, high = (int(present.min()), int(present.max())) if len(present) else (0, 0)
-        width = _width(high - low)
-        self._head = _NUMBERS.pack(low, width)
-        self._above: npt.NDArray[np.unsignedinteger] | None = None
-        if width:
-            if valid is not None:
-                values = np.where(valid, values, low)
-            # differences of any two fit 64 bits without a sign
-            above = values.view(np.uint64) - np.uint64(low & _ALL_BITS)
-            self._above = above.astype(_WIDTHS[width], copy=False)
+class _PackedColumn:
+    """A column whose `head` says of it all but what `varies` from row to row."""
 
-    def of(self, rows: slice) -> Iterator[bytes]:
-        yield self._head
-        if self._above is not None:
-            above = self._above[rows]
-            yield above.view(np.uint8).reshape(len(above), above.itemsize).T.tobytes()
-
-
-class _PackedColumn(NamedTuple):
-    """Numbers, or the lengths of the texts in `data`, of which row i's begins at `starts[i]`."""
-
-    numbers: _PackedNumbers
-    valid: Mask | None
-    starts: Int64s | None = None
-    data: Bytes | None = None
+    def __init__(self, key: ColumnKey, column: AnyColumn) -> None:
+        self._valid = column.valid
+        form = _TEXT * isinstance(column, TextColumn) + _HAS_NONE * (column.valid is not None)
+        match column:
+            case NumberColumn(values, valid):
+                numbers, self._above = _packed_numbers(values, valid)
+                self._text: tuple[Int64s, Bytes] | None = None
+            case TextColumn(lengths, data):
+                numbers, self._above = _packed_numbers(lengths, None)
+                self._text = _upto(lengths), data
+        self.head = _COLUMN.pack(*key, form)
+        self._numbers = numbers
+        if self._valid is None:
+            self.head, self._numbers = self.head + numbers, b""
+        self.places: Int64s | None = None
+        """Where the items of each row begin in a column of items, and where the last ends."""
 
     @property
-    def form(self) -> int:
-        return _TEXT * (self.data is not None) + _HAS_NONE * (self.valid is not None)
+    def varies(self) -> bool:
+        return not (self._valid is None and self._above is None and self._text is None)
+
+    def rows(self, first: int, stop: int) -> Iterator[bytes]:
+        if self.places is not None:
+            first, stop = int(self.places[first]), int(self.places[stop])
+        yield self.head
+        if self._valid is not None:
+            yield np.packbits(self._valid[first:stop]).tobytes()
+            yield self._numbers
+        if self._above is not None:
+            above = self._above[first:stop]
+            yield above.view(np.uint8).reshape(len(above), above.itemsize).T.tobytes()
+        if self._text is not None:
+            starts, data = self._text
+            yield data[starts[first] : starts[stop]].tobytes()
+
+
+def _packed_numbers(
+    values: Int64s, valid: Mask | None
+) -> tuple[bytes, npt.NDArray[np.unsignedinteger] | None]:
+    """Return the head of numbers, and what each exceeds the smallest by; None where all are it."""
+    present = values if valid is None else values[valid]
+    low, high = (int(present.min()), int(present.max())) if len(present) else (0, 0)
+    width = _width(high - low)
+    head = _NUMBERS.pack(low, width)
+    if not width:
+        return head, None
+    if valid is not None:
+        values = np.where(valid, values, low)
+    # differences of any two fit 64 bits without a sign
+    above = values.view(np.uint64) - np.uint64(low & _ALL_BITS)
+    return head, above.astype(_WIDTHS[width], copy=False)
 
 
 def _width(span: int) -> int:

@@ -224,13 +224,9 @@ def _lists(
 ) -> list[tuple[tuple[int, int], NumberColumn]]:
     counts, items = [], []
     for segment, rows in parts:
-        starts, sizes, values = segment.lists(field_id)
-        size = sizes[rows]
+        size, values = segment.lists_of(field_id, rows)
         counts.append(size)
-        if len(values):
-            first = np.cumsum(size) - size
-            places = np.repeat(starts[rows] - first, size) + np.arange(size.sum())
-            items.append(values[places].astype(np.int64, copy=False))
+        items.append(values.astype(np.int64, copy=False))
     if not sum(map(len, items)):
         return []
     return [

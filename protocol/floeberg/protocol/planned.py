@@ -69,7 +69,7 @@ class References:
         none = np.zeros(0, dtype=np.int64)
         return cls(starts, stops, np.concatenate([none, *(part.numbers for part in parts)]))
 
-    def of(self, rows: Int64s) -> References:
+    def of(self, rows: Int64s | slice) -> References:
         """Return the lists of `rows`, in their order."""
         return References(self.starts[rows], self.stops[rows], self.numbers)
 

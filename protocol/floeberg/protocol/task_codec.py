@@ -84,11 +84,21 @@ class TaskEncoder:
         self._residual_of = residuals.numbers(used.parts)
         self._residuals = residuals.listed
         self._applied = References.joined([part.deletes.of(places) for part, places in used.parts])
+        # the tables of files and tasks, where those of a run are a slice of them
+        self._kept: PackedTable | None = None
+        self._ranges: PackedTable | None = None
         self._row_of: Int64s | None = None
+        self._in_order = _follow_one_another(self._task_files)
         if len(data.tables) > 1:  # from the plan's order to that of the tables
             order = np.argsort(data.numbers)
             self._residual_of, self._applied = self._residual_of[order], self._applied.of(order)
             self._row_of = data.numbers
+            return
+        if len(self._residuals) == 1 and not len(self._applied.numbers):
+            self._kept = PackedTable(kept_table(self._residual_of, self._applied))
+        if self._in_order:
+            table = _task_table(tasks.ranges, self._task_files, self._sizes)
+            self._ranges = PackedTable(table)
 
     def encode(self, first: int, stop: int) -> EncodedTasks:
         """Return a document of the tasks from `first` up to `stop`, in their order.
@@ -98,30 +108,31 @@ class TaskEncoder:
         files = self._task_files[first:stop]
         if stop - first == len(self._tasks):
             low, high = 0, self._files
-        elif _follow_one_another(files):
+        elif self._in_order and stop > first:
             low, high = int(files[0]), int(files[-1]) + 1
         else:
             return encode_tasks(self._tasks[first:stop])
-        rows = self._rows(low, high)
-        numbers = (
-            files - low if self._row_of is None else np.searchsorted(rows, self._row_of[files])
-        )
-        data = [run for run in self._runs_of_tables(rows) if run.stop > run.first]
-        used, residual_of = np.unique(self._residual_of[rows], return_inverse=True)
-        deletes, applied = gather_deletes(self._tasks.deletes, self._applied.of(rows))
+        rows: slice | Int64s = slice(low, high)
+        numbers = files - low
+        if self._row_of is not None:
+            rows = np.sort(self._row_of[low:high])
+            numbers = np.searchsorted(rows, self._row_of[files])
+        data = list(self._runs_of_tables(rows))
         writer = Writer()
         for run in data:
             writer.rows(run.files.packed, run.first, run.stop)
-        for file_table in deletes:
-            writer.table(file_table.table)
-        writer.table(kept_table(residual_of, applied))
-        ranges = Ranges(*(column[first:stop] for column in self._tasks.ranges))
-        writer.table(_task_table(ranges, numbers, self._sizes[rows]))
+        residuals, deletes = self._write_kept(writer, rows)
+        begins_a_file = first == 0 or self._task_files[first - 1] < low
+        if self._ranges is not None and begins_a_file:
+            writer.rows(self._ranges, first, stop)
+        else:
+            ranges = Ranges(*(column[first:stop] for column in self._tasks.ranges))
+            writer.table(_task_table(ranges, numbers, self._sizes[rows]))
         return EncodedTasks(
             {
                 "data": [run.files.layout for run in data],
                 "deletes": [file_table.layout for file_table in deletes],
-                "residuals": [self._residuals[i] for i in used.tolist()],
+                "residuals": residuals,
             },
             writer.finish(),
             [
@@ -130,20 +141,34 @@ class TaskEncoder:
             ],
         )
 
-    def _rows(self, low: int, high: int) -> Int64s:
-        """Return the rows of the tables, ascending, that the plan's files from `low` on are in."""
-        return np.arange(low, high) if self._row_of is None else np.sort(self._row_of[low:high])
+    def _write_kept(
+        self, writer: Writer, rows: slice | Int64s
+    ) -> tuple[list[Json], Sequence[FileTable]]:
+        """Write the deletes and the table of kept files; return the residuals and the deletes."""
+        if self._kept is not None and isinstance(rows, slice):
+            writer.rows(self._kept, rows.start, rows.stop)
+            return self._residuals, ()
+        used, residual_of = np.unique(self._residual_of[rows], return_inverse=True)
+        deletes, applied = gather_deletes(self._tasks.deletes, self._applied.of(rows))
+        for file_table in deletes:
+            writer.table(file_table.table)
+        writer.table(kept_table(residual_of, applied))
+        return [self._residuals[i] for i in used.tolist()], deletes
 
-    def _runs_of_tables(self, rows: Int64s) -> Iterator[_Run]:
-        """Yield which rows of each table are among `rows`.
+    def _runs_of_tables(self, rows: slice | Int64s) -> Iterator[_Run]:
+        """Yield which rows of each table are among `rows`, for those that have any.
 
         They follow one another, since a table has its files in the order of the plan.
         """
         first = 0
         for files in self._tables:
+            if isinstance(rows, slice):
+                yield _Run(files, rows.start, rows.stop)
+                continue
             begin, end = np.searchsorted(rows, (first, first + files.rows)).tolist()
-            at = int(rows[begin]) - first if begin < end else 0
-            yield _Run(files, at, at + end - begin)
+            if begin < end:
+                at = int(rows[begin]) - first
+                yield _Run(files, at, at + end - begin)
             first += files.rows
 
 

@@ -197,6 +197,21 @@ class Segment:
         sizes = counts.values.astype(np.int64)
         return np.cumsum(sizes) - sizes, sizes, items.values
 
+    def lists_of(self, field_id: int, rows: Int64s) -> tuple[Int64s, Ints]:
+        """Return the lists of `rows`, see `lists`: their counts, and their items one by one."""
+        counts = self.numbers(field_id)
+        items = self._packed.numbers((ITEMS, field_id))
+        if counts is None or items is None:
+            return np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.int64)
+        if not counts.values.strides[0]:  # all are as long: nothing has to be added up
+            length = int(counts.values[0])
+            places = (rows[:, None] * length + np.arange(length)).ravel()
+            return np.full(len(rows), length, dtype=np.int64), items.values[places]
+        starts, sizes, values = self.lists(field_id)
+        size = sizes[rows]
+        firsts = np.cumsum(size) - size
+        return size, values[np.repeat(starts[rows] - firsts, size) + np.arange(size.sum())]
+
     @cached_property
     def partition(self) -> Mapping[int, PartitionColumn]:
         """The fields of the partition tuples by id, in the order of the manifest's schema.
