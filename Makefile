@@ -1,6 +1,7 @@
 # Every target sets up .venv by itself; `make help` lists them.
 PYTHON ?= python3
 CORPUS ?=
+JOBS ?= auto
 KEEP ?=
 N ?= 1000
 SEED ?=
@@ -9,6 +10,9 @@ ONLY ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
+# a process a core, more than eight of which would wait for each other; each keeps to a stretch of
+# neighbouring tests, which share fixtures, and takes of another's when its own is done
+PARALLEL := --numprocesses $(JOBS) --maxprocesses 8 --dist worksteal
 ORACLES_BIN := .venv-oracles/bin
 ORACLES_READY := .venv-oracles/.ready
 
@@ -32,13 +36,14 @@ help:
 	@echo "make oracles        read and plan what Spark, PyIceberg and DuckDB write, and the other way round"
 	@echo "                    (needs Java 17; CORPUS=DIR: plan its tables as well)"
 	@echo "make clean          remove .venv, .venv-oracles and caches"
+	@echo "JOBS=0              test and corpus in one process instead of one a core"
 	@echo "PYTHON=python3.12   the Python that .venv is made from (3.11 or newer)"
 
 demo: $(READY)
 	@$(BIN)/python -m deploy.demo $(if $(KEEP),--keep)
 
 test: $(READY)
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PARALLEL)
 
 check: $(READY)
 	@$(BIN)/ruff check --quiet
@@ -59,7 +64,7 @@ bench-planning: $(READY) $(if $(ONLY),,java-17 $(ORACLES_READY))
 
 corpus: $(READY)
 	@test -d "$(CORPUS)" || { echo "name the corpus: make corpus CORPUS=DIR" >&2; exit 2; }
-	@$(BIN)/python -m pytest tests/corpus --corpus "$(CORPUS)"
+	@$(BIN)/python -m pytest $(PARALLEL) tests/corpus --corpus "$(CORPUS)"
 
 fuzz: $(READY)
 	@$(BIN)/python -m tests.fuzz --examples $(N) $(if $(SEED),--seed $(SEED))
