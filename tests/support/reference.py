@@ -78,9 +78,7 @@ def read_table(
     table: a table's directory, or a metadata file. The three ways to name a snapshot exclude each
     other. rebase: prefixes of locations and what to put in their place.
     """
-    scan = PlainScan.of(
-        table, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of_ms, rebase=rebase or {}
-    )
+    scan = PlainScan.of(table, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of_ms, rebase=rebase)
     return scan.answer(scan.rows(), filter, select, case_sensitive)
 
 
@@ -144,7 +142,7 @@ class PlainScan:
         snapshot_id: int | None = None,
         ref: str | None = None,
         as_of_ms: int | None = None,
-        rebase: Mapping[str, str],
+        rebase: Mapping[str, str] | None = None,
     ) -> PlainScan:
         assert sum(x is not None for x in (snapshot_id, ref, as_of_ms)) <= 1
         path = Path(table)
@@ -169,10 +167,10 @@ class PlainScan:
         else:
             snapshot_id = current
         if snapshot_id in (None, -1):
-            return cls(metadata, None, _schema(metadata, None), rebase)
+            return cls(metadata, None, _schema(metadata, None), rebase or {})
         snapshot = next(s for s in metadata["snapshots"] if s["snapshot-id"] == snapshot_id)
         schema = _schema(metadata, None if is_branch else snapshot.get("schema-id"))
-        return cls(metadata, snapshot, schema, rebase)
+        return cls(metadata, snapshot, schema, rebase or {})
 
     def local(self, location: str) -> Path:
         for old, new in self.rebase.items():

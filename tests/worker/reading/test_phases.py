@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from tests.support.lake import (
 from tests.support.lake.schemas import arrow_schema
 from tests.support.plain import multiset, plain_rows
 from tests.support.reads import CountingStorage, cut_at, placed_batches, plan_of, read
-from tests.support.reference import read_table
+from tests.support.reference import PlainScan
 
 AT_ONCE = ReadOptions(prune=False)
 ROWS = 1500
@@ -137,16 +138,20 @@ SELECTS: list[tuple[str, ...] | None] = [
 @pytest.mark.parametrize("filter_", FILTERS, ids=str)
 def test_the_rows_are_those_of_decoding_at_once(stored: TableWriter, filter_: Any) -> None:
     for select in SELECTS:
-        found = read(plan_of(stored, filter_, select=select))
+        plan = plan_of(stored, filter_, select=select)
 
-        assert found.equals(read(plan_of(stored, filter_, AT_ONCE, select=select))), select
+        found = read(plan)
+
+        assert found.equals(read(replace(plan, options=AT_ONCE))), select
 
 
 def test_the_rows_are_those_of_the_plain_reader(stored: TableWriter) -> None:
+    plainly = PlainScan.of(stored.directory)
+    everything = list(plainly.rows())
     for filter_ in FILTERS:
         found = read(plan_of(stored, filter_))
 
-        expected = read_table(stored.directory, filter=filter_)
+        expected = plainly.answer(everything, filter_)
         assert multiset(plain_rows(found)) == multiset(expected), filter_
 
 
@@ -166,9 +171,10 @@ def test_a_read_may_begin_and_be_cut_anywhere(
     cuts: list[int],
     limit: int | None,
 ) -> None:
+    planned = plan_of(stored, filter_, change=cut_at(*cuts), select=select)
+
     def found(prune: bool) -> list[Any]:
-        options = ReadOptions(batch_size=40, limit=limit, prune=prune)
-        plan = plan_of(stored, filter_, options, cut_at(*cuts), select=select)
+        plan = replace(planned, options=ReadOptions(batch_size=40, limit=limit, prune=prune))
         batches = placed_batches(plan, ResumePlace(0, row))
         for placed in batches[:3]:
             rest = placed_batches(plan, placed.place)
