@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 ORDERS = fl.FlightDescriptor.for_path("db", "orders")
 FILES = 4
-ROWS_A_FILE = 200_000
+ROWS_A_FILE = 20_000
 
 
 @pytest.fixture
@@ -33,13 +33,13 @@ def started(tmp_path: Path) -> Iterator[Processes]:
 
 
 def write_orders(warehouse: Path) -> None:
-    """Write `db.orders`, so large that a stream doesn't fit into the buffers on its way."""
+    """Write `db.orders`, in files of 40 MB: too much for the buffers on a stream's way."""
     table = TableWriter.create(
         warehouse / "db" / "orders", schema({"id": required("long"), "text": "string"})
     )
     for first in range(FILES):
         ids = range(first * ROWS_A_FILE, (first + 1) * ROWS_A_FILE)
-        table.append(pa.table({"id": ids, "text": [f"{i:0200}" for i in ids]}))
+        table.append(pa.table({"id": ids, "text": [f"{i:02000}" for i in ids]}))
 
 
 @pytest.fixture(scope="module")
