@@ -85,7 +85,7 @@ SPECS: dict[str, list[Any]] = {
     "by transforms": [("id", "truncate[10]"), ("day", "month")],
     "by day": [("at", "day"), ("region", "truncate[1]")],
 }
-TABLES: list[tuple[str, Callable[[TableWriter], None]]] = [
+LIVES: list[tuple[str, Callable[[TableWriter], None]]] = [
     ("unpartitioned", plain),
     ("unpartitioned", with_positions_deleted),
     ("by identity", plain),
@@ -95,6 +95,7 @@ TABLES: list[tuple[str, Callable[[TableWriter], None]]] = [
     ("by transforms", through_changes),
     ("by day", with_vectors),
 ]
+TABLES = {f"{spec} {live.__name__}".replace(" ", "_"): (spec, live) for spec, live in LIVES}
 FILTERS: list[str | ex.BooleanExpression] = [
     ex.AlwaysTrue(),
     "id >= 20 AND id < 45",
@@ -118,13 +119,9 @@ FILTERS: list[str | ex.BooleanExpression] = [
 
 
 @pytest.fixture(scope="module")
-def written(warehouse: Path) -> list[str]:
-    names = []
-    for spec, live in TABLES:
-        name = f"{spec} {live.__name__}".replace(" ", "_")
+def written(warehouse: Path) -> None:
+    for name, (spec, live) in TABLES.items():
         live(TableWriter.create(warehouse / "both" / name, COLUMNS, SPECS[spec]))
-        names.append(name)
-    return names
 
 
 @contextmanager
@@ -171,16 +168,16 @@ def as_text(table: pa.Table) -> list[str]:
     return [repr(row) for row in table.to_pylist()]
 
 
-def test_the_same_rows_are_read_whoever_plans(
-    written: list[str], served: RestCatalog, alone: RestCatalog
-):
-    for name in written:
-        here, there = (catalog.load_table(("both", name)) for catalog in (served, alone))
-        for filter_ in FILTERS:
-            assert_same_rows(here, there, filter_)
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.usefixtures("written")
+def test_the_same_rows_are_read_whoever_plans(name: str, served: RestCatalog, alone: RestCatalog):
+    here, there = (catalog.load_table(("both", name)) for catalog in (served, alone))
+    for filter_ in FILTERS:
+        assert_same_rows(here, there, filter_)
 
 
-def test_pages_are_put_together(warehouse: Path, written: list[str], alone: RestCatalog):
+@pytest.mark.usefixtures("written")
+def test_pages_are_put_together(warehouse: Path, alone: RestCatalog):
     name = "by_transforms_with_positions_deleted"
     with (
         local_fleet(warehouse, workers=0, rest_planning=True, rest_page_files=1) as fleet,
@@ -192,17 +189,18 @@ def test_pages_are_put_together(warehouse: Path, written: list[str], alone: Rest
             assert_same_rows(here, there, filter_)
 
 
-def test_a_snapshot_of_the_past_is_read_too(
-    written: list[str], served: RestCatalog, alone: RestCatalog
-):
-    for name in written:
-        here, there = (catalog.load_table(("both", name)) for catalog in (served, alone))
-        first = there.metadata.snapshots[0].snapshot_id
-        ours, theirs = (
-            table.scan(row_filter="id > 3", snapshot_id=first).to_arrow().sort_by("id")
-            for table in (here, there)
-        )
-        assert as_text(ours) == as_text(theirs)
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.usefixtures("written")
+def test_a_snapshot_of_the_past_is_read_too(name: str, served: RestCatalog, alone: RestCatalog):
+    here, there = (catalog.load_table(("both", name)) for catalog in (served, alone))
+    first = there.metadata.snapshots[0].snapshot_id
+
+    ours, theirs = (
+        table.scan(row_filter="id > 3", snapshot_id=first).to_arrow().sort_by("id")
+        for table in (here, there)
+    )
+
+    assert as_text(ours) == as_text(theirs)
 
 
 @pytest.mark.parametrize("seed", range(4))
