@@ -6,8 +6,8 @@ import pytest
 
 from tests.fuzz.campaign import first_failure
 
-SEED, EXAMPLES = 20261130, 200
-EXAMPLES_A_TEST = 20
+SEED, EXAMPLES = 20261130, 120
+EXAMPLES_A_TEST = 10
 
 
 @pytest.mark.parametrize("first", range(0, EXAMPLES, EXAMPLES_A_TEST))
