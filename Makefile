@@ -48,9 +48,9 @@ test: $(READY)
 check: $(READY)
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
-	@$(BIN)/mypy
-	@$(BIN)/pyright --pythonpath $(BIN)/python
 	@$(BIN)/lint-imports --no-logo --no-cache
+	@$(BIN)/mypy & mypy=$$!; $(BIN)/pyright --pythonpath $(BIN)/python; pyright=$$?; \
+	  wait $$mypy && exit $$pyright  # both write when they are done, mypy long before
 
 bench: $(READY)
 	@$(BIN)/python -m tests.bench
