@@ -105,7 +105,8 @@ def test_processes_serve_a_table_and_tickets_need_nothing_but_data_files(
 def test_a_killed_worker_ends_its_streams_retryably_and_is_dropped_after_its_lease(
     started: Processes, warehouse: Path, max_info_bytes: int
 ) -> None:
-    flags = ("--lease-seconds", "1", "--max-info-bytes", str(max_info_bytes))
+    # a busy machine must not make the other worker miss its lease as well
+    flags = ("--lease-seconds", "3", "--max-info-bytes", str(max_info_bytes))
     coordinator = started.coordinator(warehouse, *flags)
     doomed, other = (started.worker(coordinator) for _ in range(2))
     await_members(coordinator, doomed, other)
