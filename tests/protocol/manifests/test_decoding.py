@@ -26,9 +26,10 @@ from floeberg.protocol.manifests.decoding import (
     decode_by_walking,
     decode_plainly,
 )
+from floeberg.protocol.manifests.found import Strayed
 from floeberg.protocol.manifests.named_schema import NotWalkable
 from floeberg.protocol.manifests.walked import pack_walk
-from floeberg.protocol.manifests.walking import Strayed, walk
+from floeberg.protocol.manifests.walking import walked
 from tests.support.avro_container import container
 from tests.support.random_manifests import CODECS, damaged, random_manifest
 
@@ -83,7 +84,11 @@ def test_a_segment_gives_the_entries_that_were_decoded(seed):
 
 
 def manifest_with(
-    bounds: Callable[[int], Mapping[int, bytes]], entries: int, per_block: int = 1000
+    bounds: Callable[[int], Mapping[int, bytes]],
+    entries: int,
+    per_block: int = 1000,
+    status: Callable[[int], int] = lambda i: 1,
+    path: Callable[[int], str] = lambda i: f"s3://b/{i}.parquet",
 ) -> tuple[bytes, ManifestFile]:
     """Return a manifest of data files with lower bounds."""
     entry = {"type": "record", "name": "b", "fields": [of(126, "int"), of(127, "bytes")]}
@@ -93,9 +98,9 @@ def manifest_with(
     schema = {"type": "record", "name": "e", "fields": [of(0, "int"), of(2, data_file)]}
     records = [
         {
-            "n0": 1,
+            "n0": status(i),
             "n2": {
-                "n100": f"s3://b/{i}.parquet",
+                "n100": path(i),
                 "n101": "PARQUET",
                 "n103": i,
                 "n104": i,
@@ -141,6 +146,33 @@ def test_manifests_of_unusual_shapes_decode_as_plainly(bounds, entries, per_bloc
     assert len(segment) == entries
 
 
+@pytest.mark.parametrize("first_kept", [0, 700, 1500])
+def test_entries_of_deleted_files_leave_nothing_behind(first_kept):
+    raw, manifest = manifest_with(
+        lambda i: {i % 40: b"%d" % i * 5, 50 + i // 600: b"x"},
+        entries=1500,
+        per_block=90,
+        status=lambda i: 1 if i >= first_kept and i % 7 else 2,
+    )
+
+    segment = decode_by_walking(raw, manifest)
+
+    assert segment.buffer == decode_plainly(raw, manifest).buffer
+    assert len(segment) == sum(i % 7 != 0 for i in range(first_kept, 1500))
+
+
+@pytest.mark.parametrize("deleted", [[], [3], range(0, 600, 5)])
+def test_text_beyond_ascii_decodes_as_plainly(deleted):
+    raw, manifest = manifest_with(
+        lambda i: {},
+        600,
+        status=lambda i: 2 if i in deleted else 1,
+        path=lambda i: "s3://b/" + "straße" * (i % 3) + "漢字" * (i % 5),
+    )
+
+    assert decode_by_walking(raw, manifest).buffer == decode_plainly(raw, manifest).buffer
+
+
 def test_threads_decode_side_by_side():
     cases = [manifest_with(lambda i, n=n: {n: b"%d" % i}, 400 + n) for n in range(8)]
     expected = [decode_plainly(*case).buffer for case in cases]
@@ -175,15 +207,16 @@ def environment() -> dict[str, str]:
 
 def test_a_walker_walks_what_writers_write():
     """Else everything above would compare the plain decoder with itself."""
-    walked = 0
+    count = 0
     for seed in range(60):
         raw, manifest = random_manifest(Random(seed), "null")
         with contextlib.suppress(Strayed, NotWalkable):
             file = read_avro(raw, "m.avro")
-            pack_walk(walk(file), file, manifest)
-            walked += 1
+            with walked(file) as walk:
+                pack_walk(walk, file, manifest)
+            count += 1
 
-    assert walked > 36
+    assert count > 36
 
 
 def test_entries_are_the_same_before_and_after_a_walker_pays():

@@ -58,12 +58,14 @@ def decode_manifest(raw: bytes, manifest: ManifestFile) -> Segment:
 
 def _walked(file: AvroFile, raw: bytes, manifest: ManifestFile) -> Segment:
     # not before it is needed: importing wasmtime takes as long as planning a small table
+    from floeberg.protocol.manifests.found import Strayed
     from floeberg.protocol.manifests.walked import pack_walk
-    from floeberg.protocol.manifests.walking import Strayed, walk
+    from floeberg.protocol.manifests.walking import walked
 
     check_header(file, manifest)
     try:
-        segment = pack_walk(walk(file), file, manifest)
+        with walked(file) as walk:
+            segment = pack_walk(walk, file, manifest)
     except (Strayed, NotWalkable, CorruptManifest):
         # the plain decoder says what is wrong, if anything is, and says first what is wrong first
         return decode_plainly(raw, manifest)

@@ -12,6 +12,8 @@ bytes the length is theirs; up to 8 of them are the number itself, and more lie 
 number is their offset in it. A list has its items in a heap of numbers, the cell the first one's
 place and their count. Floats are their bits. Paths have a heap of their own, and only lengths.
 
+Entries of deleted files are history: they leave no row, and nothing in a heap.
+
 The columns are the scalars of an entry (`SCALARS`), the fields of its partition, and for each of
 its maps (`MAPS`) one a key, in the order in which the keys appear.
 """
@@ -40,6 +42,7 @@ from floeberg.protocol.types import Json
 NUMBER, TEXT, BYTES, NUMBERS = "number", "text", "bytes", "numbers"
 PATH_ID = 100
 _PARTITION_ID = 102
+_DELETED = 2  # a status, which is the first of the columns
 _FILE_ID = 2
 
 _ENTRY_SCALARS = {0: NUMBER, 1: NUMBER, 3: NUMBER, 4: NUMBER}
@@ -69,7 +72,7 @@ STATE = np.dtype(
     [
         ("at", "<u4"),  # where to read, and where the block ends
         ("end", "<u4"),
-        ("row", "<u4"),  # the first row to fill, and how many records to walk
+        ("row", "<u4"),  # the first row to fill, then the next; and how many records to walk
         ("rows", "<u4"),
         # each heap's beginning, the end of what is in it, and what was taken from it before
         ("heap_base", "<u4"),
@@ -77,7 +80,7 @@ STATE = np.dtype(
         ("items_base", "<u4"),
         ("items", "<u4"),
         ("paths", "<u4"),
-        ("unused", "<u4"),
+        ("beyond_ascii", "<u4"),  # set to 1 by text that is not
         ("heap_before", "<u8"),  # bytes
         ("items_before", "<u8"),  # items
     ]
@@ -198,8 +201,16 @@ class _Writer:
 
     def module(self) -> str:
         names = [f"(local $i{k} i32) (local $n{k} i64)" for k in range(self._deepest)]
-        body = "\n".join(self._code)
-        return code.MODULE.replace("LOCALS", " ".join(names)).replace("BODY", body)
+        at = self._layout
+        next_row = (
+            code.NEXT_ROW.replace("LENGTHS", str(at.lengths))
+            .replace("NUMBERS", str(at.numbers))
+            .replace("COLUMNS", str(at.columns))
+            .replace("STRIDE", str(4 * at.rows))
+            .replace("DELETED", str(_DELETED))
+        )
+        module = code.MODULE.replace("LOCALS", " ".join(names)).replace("NEXT_ROW", next_row)
+        return module.replace("BODY", "\n".join(self._code))
 
     def entry(self, named: Json) -> None:
         for f in fields_of(self._types.resolve(entry_of(named))):
@@ -265,13 +276,13 @@ class _Writer:
                 self._long()
                 self._put(code.SIZED + code.PATH)
                 self._length(column, "(local.get $size)")
-            case "string" | "bytes":
+            case "string" | "bytes" as kind:
                 self._long()
-                self._put(code.SIZED + code.KEPT)
+                self._put(code.SIZED + (code.KEPT_TEXT if kind == "string" else code.KEPT_BYTES))
                 self._cell(column, "(local.get $size)")
             case "fixed":
                 self._fixed(schema)
-                self._put(code.KEPT)
+                self._put(code.KEPT_BYTES)
                 self._cell(column, "(local.get $size)")
             case kind:
                 raise NotWalkable(f"a value of type {kind}")
@@ -328,7 +339,7 @@ class _Writer:
                 if kind_of(value) == "fixed":
                     raise NotWalkable("bounds of one width")
                 self._long()
-                self._put(code.SIZED + code.KEPT)
+                self._put(code.SIZED + code.KEPT_BYTES)
                 store("(local.get $size)")
             else:
                 self._long()

@@ -15,6 +15,7 @@ from floeberg.protocol.files import Content, FileFormat, ManifestContent, Manife
 from floeberg.protocol.manifests import segment as s
 from floeberg.protocol.manifests.avro import AvroFile
 from floeberg.protocol.manifests.columns import Bytes, Int64s, Mask, Packer, Placed
+from floeberg.protocol.manifests.found import Int32s, Strayed, Walk
 from floeberg.protocol.manifests.kernel import SCALARS
 from floeberg.protocol.manifests.packing import (
     float_bits,
@@ -25,7 +26,6 @@ from floeberg.protocol.manifests.packing import (
 from floeberg.protocol.manifests.reading import EntryStatus, partition_schema, sequence_rules
 from floeberg.protocol.manifests.segment import PartitionKind, Segment
 from floeberg.protocol.manifests.values import DecimalBytes, Stored, partition_conversions
-from floeberg.protocol.manifests.walking import Cells, Int32s, Strayed, Walk
 
 # Row ids and microseconds beyond it may not fit into 64 bits.
 _SAFE = 1 << 52
@@ -121,25 +121,22 @@ class _Walked:
             raise Strayed(str(exc)) from exc
         status = self._own(s.STATUS)
         _require(status.valid())
-        known = (status.numbers >= EntryStatus.EXISTING) & (status.numbers <= EntryStatus.DELETED)
+        known = (status.numbers == EntryStatus.EXISTING) | (status.numbers == EntryStatus.ADDED)
         _require(known)
         self._check_texts()
-        live = status.numbers != EntryStatus.DELETED
-        if not live.all():
-            self._walk = _only(walk, live)
-        self._rows = int(np.count_nonzero(live))
+        self._rows = len(status.numbers)
 
     def _own(self, field_id: int) -> _Column:
         cells, column = self._walk.scalars, SCALARS.index(field_id)
         return _Column(cells.numbers[column], cells.lengths[column], self._walk.heap)
 
     def _check_texts(self) -> None:
-        """Make sure that text is text: a walker tells it from bytes no more than the heap does."""
+        """Make sure that text is text, which a walker doesn't know of what is not ASCII."""
         paths = self._own(s.LOCATION)
         _require(paths.valid())
-        if not (self._walk.paths < 128).all() and not _are_texts(
-            paths.lengths.astype(np.int64), self._walk.paths
-        ):
+        if self._walk.is_ascii:
+            return
+        if not _are_texts(paths.lengths.astype(np.int64), self._walk.paths):
             raise Strayed("a path that is no text")
         columns = [self._own(s.REFERENCED_DATA_FILE)]
         for i, (_, kind) in enumerate(self._walk.partition):
@@ -148,7 +145,7 @@ class _Walked:
         for column in columns:
             if column.valid().any():
                 lengths, data, _ = column.strings()
-                if not (data < 128).all() and not _are_texts(lengths, data):
+                if not _are_texts(lengths, data):
                     raise Strayed("a text that is none")
 
     def _partition_column(self, index: int) -> _Column:
@@ -363,31 +360,3 @@ def _units(column: _Column) -> list[int | None]:
         value = int.from_bytes(raw[end - size : end], "big", signed=True)
         units.append(value if is_valid else None)
     return units
-
-
-def _only(walk: Walk, live: Mask) -> Walk:
-    """Return what was found of the live entries."""
-    sizes = walk.scalars.lengths[SCALARS.index(s.LOCATION)].astype(np.int64)
-    rows = np.flatnonzero(live)
-    return Walk(
-        _kept(walk.scalars, rows),
-        walk.partition,
-        {i: (keys, _kept(cells, rows)) for i, (keys, cells) in walk.maps.items()},
-        _pieces(walk.paths, sizes, live),
-        walk.heap,
-        walk.items,
-    )
-
-
-def _kept(cells: Cells, rows: Int64s) -> Cells:
-    return Cells(cells.numbers.take(rows, axis=1), cells.lengths.take(rows, axis=1))
-
-
-def _pieces(data: Bytes, sizes: Int64s, chosen: Mask) -> Bytes:
-    """Return the chosen ones of the pieces that `data` has one after the other."""
-    ends = np.cumsum(sizes)
-    # runs of neighbours at once: what is left out stands alone here and there
-    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
-    firsts, lasts = edges[::2], edges[1::2] - 1
-    runs = zip((ends - sizes)[firsts].tolist(), ends[lasts].tolist(), strict=True)
-    return np.concatenate([data[:0], *(data[start:stop] for start, stop in runs)])

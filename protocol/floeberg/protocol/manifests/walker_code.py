@@ -28,26 +28,41 @@ SIZED = """
 STEP = """
 (local.set $at (i32.add (local.get $at) (local.get $size)))"""
 
-KEPT = (
-    """
+_KEPT = """
 (if (i32.le_u (local.get $size) (i32.const 8))
   (then
     (local.set $n (i64.load (local.get $at)))
     (if (i32.lt_u (local.get $size) (i32.const 8)) (then
       (local.set $n (i64.and (local.get $n) (i64.sub
         (i64.shl (i64.const 1) (i64.extend_i32_u (i32.shl (local.get $size) (i32.const 3))))
-        (i64.const 1)))))))
+        (i64.const 1))))))
+    SHORT)
   (else
-    (call $copy (local.get $heap) (local.get $at) (local.get $size))
+    LONG
     (local.set $n (i64.add (local.get $heap_before)
       (i64.extend_i32_u (i32.sub (local.get $heap) (local.get $heap_base)))))
     (local.set $heap (i32.add (local.get $heap) (local.get $size)))))"""
+
+KEPT_BYTES = (
+    _KEPT.replace("SHORT", "").replace(
+        "LONG", "(call $copy (local.get $heap) (local.get $at) (local.get $size))"
+    )
+    + STEP
+)
+
+KEPT_TEXT = (
+    _KEPT.replace("SHORT", "(local.set $high (i64.or (local.get $high) (local.get $n)))").replace(
+        "LONG",
+        "(local.set $high (i64.or (local.get $high)"
+        " (call $copy_text (local.get $heap) (local.get $at) (local.get $size))))",
+    )
     + STEP
 )
 
 PATH = (
     """
-(call $copy (local.get $paths) (local.get $at) (local.get $size))
+(local.set $high (i64.or (local.get $high)
+  (call $copy_text (local.get $paths) (local.get $at) (local.get $size))))
 (local.set $paths (i32.add (local.get $paths) (local.get $size)))"""
     + STEP
 )
@@ -92,6 +107,28 @@ ARRAY_TAIL = """
 (br_if ITEM (local.tee LEFT (i32.sub (local.get LEFT) (i32.const 1)))))
 (br BLOCK)))"""
 
+# An entry is read: keep it, or make its cells empty and its heaps as they were where it is of a
+# deleted file. The plain decoder reads the text of those: let it judge what is not ASCII.
+NEXT_ROW = """
+(if (i32.and
+    (i32.eq (i32.load offset=LENGTHS (i32.shr_u (local.get $row8) (i32.const 1))) (i32.const 8))
+    (i64.eq (i64.load offset=NUMBERS (local.get $row8)) (i64.const DELETED)))
+  (then
+    (if (i64.ne (i64.and (local.get $high) (i64.const 0x8080808080808080)) (i64.const 0))
+      (then (unreachable)))
+    (call $clear (i32.add (i32.const LENGTHS) (i32.shr_u (local.get $row8) (i32.const 1)))
+      (i32.const COLUMNS) (i32.const STRIDE))
+    (local.set $heap (local.get $heap_kept))
+    (local.set $items (local.get $items_kept))
+    (local.set $paths (local.get $paths_kept)))
+  (else
+    (local.set $all_high (i64.or (local.get $all_high) (local.get $high)))
+    (local.set $heap_kept (local.get $heap))
+    (local.set $items_kept (local.get $items))
+    (local.set $paths_kept (local.get $paths))
+    (local.set $row8 (i32.add (local.get $row8) (i32.const 8)))))
+(local.set $high (i64.const 0))"""
+
 MODULE = """(module
 (memory (export "memory") 1)
 ;; the bytes of a number after its first, $n: gives the number, zig-zag coded, and the next place
@@ -121,6 +158,29 @@ MODULE = """(module
     (local.set $from (i32.add (local.get $from) (i32.const 8)))
     (local.set $size (i32.sub (local.get $size) (i32.const 8)))
     (br_if $more (i32.gt_s (local.get $size) (i32.const 0)))))
+;; as $copy does, and gives the bits that are set in any of eight bytes
+(func $copy_text (param $to i32) (param $from i32) (param $size i32) (result i64)
+  (local $word i64) (local $bits i64)
+  (if (i32.eqz (local.get $size)) (then (return (i64.const 0))))
+  (loop $more
+    (local.set $word (i64.load (local.get $from)))
+    (i64.store (local.get $to) (local.get $word))
+    (local.set $to (i32.add (local.get $to) (i32.const 8)))
+    (local.set $from (i32.add (local.get $from) (i32.const 8)))
+    (local.set $size (i32.sub (local.get $size) (i32.const 8)))
+    (if (i32.lt_s (local.get $size) (i32.const 0)) (then
+      ;; without what lies beyond the text
+      (local.set $word (i64.shl (local.get $word)
+        (i64.extend_i32_u (i32.shl (i32.sub (i32.const 0) (local.get $size)) (i32.const 3)))))))
+    (local.set $bits (i64.or (local.get $bits) (local.get $word)))
+    (br_if $more (i32.gt_s (local.get $size) (i32.const 0))))
+  (local.get $bits))
+;; makes a row of cells empty: their lengths lie at $at and at every $stride from there
+(func $clear (param $at i32) (param $columns i32) (param $stride i32)
+  (loop $more
+    (i32.store (local.get $at) (i32.const -1))
+    (local.set $at (i32.add (local.get $at) (local.get $stride)))
+    (br_if $more (local.tee $columns (i32.sub (local.get $columns) (i32.const 1))))))
 (func $ascii (param $at i32) (param $size i32)
   (local $stop i32)
   (local.set $stop (i32.add (local.get $at) (local.get $size)))
@@ -155,6 +215,8 @@ MODULE = """(module
   (local $at i32) (local $end i32) (local $rows i32) (local $row8 i32)
   (local $heap_base i32) (local $heap i32) (local $heap_before i64)
   (local $items_base i32) (local $items i32) (local $items_before i64) (local $paths i32)
+  (local $heap_kept i32) (local $items_kept i32) (local $paths_kept i32)
+  (local $high i64) (local $all_high i64)
   (local $n i64) (local $size i32) (local $slot i32) (local $key i32) (local $p i32)
   LOCALS
   (local.set $at (i32.load offset=32 (i32.const 0)))
@@ -168,15 +230,21 @@ MODULE = """(module
   (local.set $paths (i32.load offset=64 (i32.const 0)))
   (local.set $heap_before (i64.load offset=72 (i32.const 0)))
   (local.set $items_before (i64.load offset=80 (i32.const 0)))
+  (local.set $heap_kept (local.get $heap))
+  (local.set $items_kept (local.get $items))
+  (local.set $paths_kept (local.get $paths))
   (block $done (loop $record
     (br_if $done (i32.eqz (local.get $rows)))
     (local.set $rows (i32.sub (local.get $rows) (i32.const 1)))
 BODY
     (if (i32.gt_u (local.get $at) (local.get $end)) (then (unreachable)))
-    (local.set $row8 (i32.add (local.get $row8) (i32.const 8)))
+NEXT_ROW
     (br $record)))
   (i32.store offset=32 (i32.const 0) (local.get $at))
+  (i32.store offset=40 (i32.const 0) (i32.shr_u (local.get $row8) (i32.const 3)))
   (i32.store offset=52 (i32.const 0) (local.get $heap))
   (i32.store offset=60 (i32.const 0) (local.get $items))
-  (i32.store offset=64 (i32.const 0) (local.get $paths))))
+  (i32.store offset=64 (i32.const 0) (local.get $paths))
+  (if (i64.ne (i64.and (local.get $all_high) (i64.const 0x8080808080808080)) (i64.const 0))
+    (then (i32.store offset=68 (i32.const 0) (i32.const 1))))))
 """

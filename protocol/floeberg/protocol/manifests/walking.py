@@ -10,9 +10,8 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -20,7 +19,8 @@ import numpy.typing as npt
 import wasmtime
 
 from floeberg.protocol.manifests.avro import AvroFile
-from floeberg.protocol.manifests.columns import Bytes, Int64s
+from floeberg.protocol.manifests.columns import Bytes
+from floeberg.protocol.manifests.found import Found, Strayed, Walk
 from floeberg.protocol.manifests.kernel import (
     MAPS,
     STATE,
@@ -29,8 +29,6 @@ from floeberg.protocol.manifests.kernel import (
     write_walker,
 )
 from floeberg.protocol.manifests.named_schema import NotWalkable
-
-Int32s = npt.NDArray[np.int32]
 
 # Keys a map and entries at a time: the cells of the usual manifest stay within a processor's cache.
 _SHAPES = ((64, 264), (256, 136), (1024, 40), (4096, 8))
@@ -43,53 +41,19 @@ _MODULES_KEPT = 64
 _WALKERS_KEPT = 8
 
 
-class Strayed(Exception):
-    """A walker met what it does not expect: damage, or something for the plain decoder to judge."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Columns of cells, shape (columns, entries) both: see `manifests.kernel`."""
-
-    numbers: Int64s
-    lengths: Int32s
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """What a manifest's entries hold, the deleted ones among them.
-
-    `scalars` has the columns of `SCALARS` and then of the `partition`, whose fields have an id and
-    an Avro type each. `maps` has, by field id, the keys of a map and their columns. `paths` are the
-    entries' paths, one after the other; `heap` holds text and bytes, and `items` those of lists.
-    """
-
-    scalars: Cells
-    partition: tuple[tuple[int, str], ...]
-    maps: Mapping[int, tuple[Int32s, Cells]]
-    paths: Bytes
-    heap: Bytes
-    items: Int64s
-
-
-def walk(file: AvroFile) -> Walk:
-    """Return what the entries of a manifest hold.
+@contextmanager
+def walked(file: AvroFile) -> Iterator[Walk]:
+    """Hold a walker that has walked a manifest, and give what it found.
 
     Raises `NotWalkable` for a schema that has no walker, `Strayed` for records that a walker cannot
     make sense of, and `CorruptManifest` for blocks that cannot be inflated.
     """
-    for shape in range(len(_SHAPES)):
-        if shape < _widest.get(file.schema_text, 0):
-            continue
+    for shape in range(_widest.get(file.schema_text, 0), len(_SHAPES)):
         with _walkers.borrowed(file, shape) as walker:
-            try:
-                return walker.walk(file)
-            except Strayed:
-                if not walker.ran_out_of_slots:
-                    raise
+            found = walker.walk(file)
+            if found is not None:
+                yield found
+                return
         _widest[file.schema_text] = shape + 1
     raise NotWalkable("maps of very many keys")
 
@@ -135,7 +99,7 @@ class _Walkers:
         walker = walker or _Walker(compiled)
         yield walker
         # not after an error: a trap may leave a store unusable
-        if walker.memory_bytes <= _KEPT_MEMORY:
+        if walker.held_bytes <= _KEPT_MEMORY:
             with self._lock:
                 self._idle.append(walker)
                 del self._idle[:-_WALKERS_KEPT]
@@ -171,7 +135,7 @@ _walkers = _Walkers()
 
 
 class _Walker:
-    """One instance of a walker and its memory. Used by one thread at a time.
+    """One instance of a walker, its memory, and what it found. Used by one thread at a time.
 
     Beyond the layout's end lie the heap, the paths, the items, and the block that is walked: each
     can hold what one block can leave in it at most.
@@ -186,17 +150,16 @@ class _Walker:
         assert isinstance(function, wasmtime.Func)
         self._memory = memory
         self._function = function
+        self._found = Found(compiled.text)
         self._make_room(0)
 
     @property
-    def memory_bytes(self) -> int:
-        return self._memory.data_len(self._store)
+    def held_bytes(self) -> int:
+        return self._memory_bytes + self._found.held_bytes
 
     @property
-    def ran_out_of_slots(self) -> bool:
-        """Say whether a map has had as many keys as there is room for."""
-        slots = self.compiled.text.layout.slots
-        return bool((self._counts == slots).any())
+    def _memory_bytes(self) -> int:
+        return self._memory.data_len(self._store)
 
     def _make_room(self, block_bytes: int) -> None:
         """Arrange the memory for blocks of up to `block_bytes`."""
@@ -210,12 +173,12 @@ class _Walker:
         if needed > _MEMORY_LIMIT - _PAGE:
             raise NotWalkable("a block of hundreds of megabytes")
         self._room = room - _SLACK
-        missing = needed - self.memory_bytes
+        missing = needed - self._memory_bytes
         if missing > 0:
             self._memory.grow(self._store, -(-missing // _PAGE))
         address = ctypes.cast(self._memory.data_ptr(self._store), ctypes.c_void_p).value
         assert address is not None
-        held = (ctypes.c_uint8 * self.memory_bytes).from_address(address)
+        held = (ctypes.c_uint8 * self._memory_bytes).from_address(address)
         self._bytes: Bytes = np.ctypeslib.as_array(held)
         self._state = self._view(at.state, STATE, 1)[0]
         self._counts = self._view(0, np.dtype("<i4"), len(MAPS))
@@ -228,38 +191,44 @@ class _Walker:
     def _view(self, at: int, dtype: np.dtype, count: int) -> npt.NDArray:  # type: ignore[type-arg]
         return self._bytes[at : at + dtype.itemsize * count].view(dtype)
 
-    def walk(self, file: AvroFile) -> Walk:
-        drained = _Drained(self.compiled.text, file.count)
-        state = self._state
+    def walk(self, file: AvroFile) -> Walk | None:
+        """Return what is in a manifest, None when a map has more keys than there is room for.
+
+        It is valid until this walks another.
+        """
+        found = self._found
+        found.begin(file.count)
         self._counts[:] = 0
         self._lengths[:] = -1
-        self._begin(drained)
-        row = 0
-        for count, data in file.blocks():
-            if len(data) > self._room:
-                self._drain(drained, row)
-                row = 0
-                self._make_room(len(data))
-                self._begin(drained)
-                state = self._state
-            self._bytes[self._block_at : self._block_at + len(data)] = np.frombuffer(data, np.uint8)
-            state["at"], state["end"] = self._block_at, self._block_at + len(data)
-            left = count
-            while left:
-                if row == self.compiled.text.layout.rows or self._may_overflow(len(data)):
-                    self._drain(drained, row)
-                    row = 0
-                rows = min(left, self.compiled.text.layout.rows - row)
-                state["row"], state["rows"] = row, rows
-                try:
-                    self._function(self._store)
-                except wasmtime.Trap as exc:
-                    raise Strayed(str(exc)) from exc
-                row, left = row + rows, left - rows
-            if state["at"] != state["end"]:
-                raise Strayed("a block holds more than its records")
-        self._drain(drained, row)
-        return drained.finish(self._counts, self._keys)
+        self._state["beyond_ascii"] = 0
+        self._begin()
+        try:
+            for count, data in file.blocks():
+                self._walk_block(count, data)
+        except wasmtime.Trap as exc:
+            if (self._counts == self.compiled.text.layout.slots).any():
+                return None
+            raise Strayed(str(exc)) from exc
+        self._drain()
+        return found.walk(self._counts, self._keys, bool(self._state["beyond_ascii"]))
+
+    def _walk_block(self, count: int, data: bytes) -> None:
+        if len(data) > self._room:
+            self._drain()
+            self._make_room(len(data))
+            self._begin()
+        state = self._state
+        self._bytes[self._block_at : self._block_at + len(data)] = np.frombuffer(data, np.uint8)
+        state["at"], state["end"] = self._block_at, self._block_at + len(data)
+        while count:
+            if state["row"] == self.compiled.text.layout.rows or self._may_overflow(len(data)):
+                self._drain()
+            rows = min(count, self.compiled.text.layout.rows - int(state["row"]))
+            state["rows"] = rows
+            self._function(self._store)
+            count -= rows
+        if state["at"] != state["end"]:
+            raise Strayed("a block holds more than its records")
 
     def _may_overflow(self, block_bytes: int) -> bool:
         """Say whether a heap may have too little room left for all that a block can hold."""
@@ -270,110 +239,26 @@ class _Walker:
             or int(state["items"]) + 8 * block_bytes > self._items_at + 8 * self._room
         )
 
-    def _begin(self, drained: _Drained) -> None:
-        """Begin the heaps anew, after what was drained of them."""
+    def _begin(self) -> None:
+        """Begin the rows and the heaps anew, after what was found before."""
         state = self._state
+        state["row"] = 0
         state["heap"] = state["heap_base"] = self._heap_at
         state["items"] = state["items_base"] = self._items_at
         state["paths"] = self._paths_at
-        state["heap_before"], state["items_before"] = drained.heap_bytes, drained.item_count
+        state["heap_before"] = self._found.heap_bytes
+        state["items_before"] = self._found.item_count
 
-    def _drain(self, drained: _Drained, rows: int) -> None:
+    def _drain(self) -> None:
         """Take what the walker has found out of its memory, and make the cells empty again."""
         state = self._state
-        drained.take(
+        self._found.take(
             self._numbers,
             self._lengths,
             self._counts,
-            rows,
+            int(state["row"]),
             self._bytes[self._heap_at : int(state["heap"])],
             self._bytes[self._items_at : int(state["items"])].view(np.int64),
             self._bytes[self._paths_at : int(state["paths"])],
         )
-        self._begin(drained)
-
-
-class _Drained:
-    """The columns of one manifest, as far as they are filled."""
-
-    def __init__(self, text: WalkerText, count: int) -> None:
-        self._text = text
-        self._scalars = _Filling(count, text.layout.scalars)
-        self._maps = [_Filling(count) for _ in MAPS]
-        self._heap: list[Bytes] = []
-        self._items: list[Int64s] = []
-        self._paths: list[Bytes] = []
-        self.heap_bytes = 0
-        self.item_count = 0
-
-    def take(
-        self,
-        numbers: Int64s,
-        lengths: Int32s,
-        counts: Int32s,
-        rows: int,
-        heap: Bytes,
-        items: Int64s,
-        paths: Bytes,
-    ) -> None:
-        """Copy the first `rows` entries, and set the lengths of their cells to -1."""
-        at = self._text.layout
-        self._scalars.take(numbers[: at.scalars, :rows], lengths[: at.scalars, :rows])
-        for index, count in enumerate(counts.tolist()):
-            first = at.scalars + index * at.slots
-            cells = slice(first, first + count)
-            self._maps[index].take(numbers[cells, :rows], lengths[cells, :rows])
-        self._heap.append(heap.copy())
-        self._items.append(items.copy())
-        self._paths.append(paths.copy())
-        self.heap_bytes += len(heap)
-        self.item_count += len(items)
-
-    def finish(self, counts: Int32s, keys: Int32s) -> Walk:
-        by_map = keys.reshape(len(MAPS), self._text.layout.slots)
-        maps = {
-            field_id: (by_map[i, : counts[i]].copy(), self._maps[i].cells())
-            for i, field_id in enumerate(MAPS)
-        }
-        return Walk(
-            self._scalars.cells(),
-            self._text.partition,
-            maps,
-            np.concatenate(self._paths),
-            np.concatenate(self._heap),
-            np.concatenate(self._items),
-        )
-
-
-class _Filling:
-    """Columns of `count` cells that are filled from the front."""
-
-    def __init__(self, count: int, columns: int = 0) -> None:
-        self._count = count
-        self._filled = 0
-        self._numbers, self._lengths = self._empty(columns)
-
-    def take(self, numbers: Int64s, lengths: Int32s) -> None:
-        """Append cells, and set their lengths to -1. There may be more columns than before."""
-        before, columns = len(self._numbers), len(numbers)
-        if columns > before:
-            more_numbers, more_lengths = self._empty(columns)
-            more_numbers[:before], more_lengths[:before] = self._numbers, self._lengths
-            more_lengths[before:, : self._filled] = -1
-            self._numbers, self._lengths = more_numbers, more_lengths
-        upto = self._filled + numbers.shape[1]
-        self._numbers[:, self._filled : upto] = numbers
-        self._lengths[:, self._filled : upto] = lengths
-        lengths[:] = -1
-        self._filled = upto
-
-    def cells(self) -> Cells:
-        return Cells(self._numbers, self._lengths)
-
-    def _empty(self, columns: int) -> tuple[Int64s, Int32s]:
-        try:
-            numbers = np.empty((columns, self._count), dtype=np.int64)
-            return numbers, np.empty((columns, self._count), dtype=np.int32)
-        except (MemoryError, ValueError) as exc:
-            # the counts of damaged blocks may be any number
-            raise Strayed(f"no room for {self._count} entries") from exc
+        self._begin()
