@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from floeberg.protocol.manifests.columns import Bytes, Int64s
-from floeberg.protocol.manifests.kernel import MAPS, WalkerText
+from floeberg.protocol.manifests.kernel import MAPS, NONE, WalkerText
 
 Int32s = npt.NDArray[np.int32]
 _Item = TypeVar("_Item", bound=np.generic)
@@ -29,7 +29,7 @@ class Cells:
     """Columns of cells, shape (columns, entries) both: see `manifests.kernel`."""
 
     numbers: Int64s
-    lengths: Int32s
+    sizes: Bytes
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -93,20 +93,20 @@ class Found:
     def take(
         self,
         numbers: Int64s,
-        lengths: Int32s,
+        sizes: Bytes,
         counts: Int32s,
         rows: int,
         heap: Bytes,
         items: Int64s,
         paths: Bytes,
     ) -> None:
-        """Copy the first `rows` entries, and set the lengths of their cells to -1."""
+        """Copy the first `rows` entries, and make their cells empty."""
         at = self._text.layout
-        self._scalars.take(numbers[: at.scalars, :rows], lengths[: at.scalars, :rows])
+        self._scalars.take(numbers[: at.scalars, :rows], sizes[: at.scalars, :rows])
         for index, count in enumerate(counts.tolist()):
             first = at.scalars + index * at.slots
             cells = slice(first, first + count)
-            self._maps[index].take(numbers[cells, :rows], lengths[cells, :rows])
+            self._maps[index].take(numbers[cells, :rows], sizes[cells, :rows])
         self._heap.take(heap)
         self._items.take(items)
         self._paths.take(paths)
@@ -135,44 +135,44 @@ class _Columns:
     def __init__(self) -> None:
         self._columns = self._filled = 0
         self._numbers = np.empty((0, 0), dtype=np.int64)
-        self._lengths = np.empty((0, 0), dtype=np.int32)
+        self._sizes = np.empty((0, 0), dtype=np.uint8)
 
     @property
     def held_bytes(self) -> int:
-        return self._numbers.nbytes + self._lengths.nbytes
+        return self._numbers.nbytes + self._sizes.nbytes
 
     def begin(self, count: int) -> None:
         self._columns = self._filled = 0
         if count > self._numbers.shape[1]:
             self._hold(len(self._numbers), count)
 
-    def take(self, numbers: Int64s, lengths: Int32s) -> None:
-        """Append cells, and set their lengths to -1. There may be more columns than before."""
+    def take(self, numbers: Int64s, sizes: Bytes) -> None:
+        """Append cells, and empty them where they were. There may be more columns than before."""
         columns, upto = len(numbers), self._filled + numbers.shape[1]
         if columns > len(self._numbers):
-            before = self._numbers, self._lengths
+            before = self._numbers, self._sizes
             self._hold(columns, self._numbers.shape[1])
             self._numbers[: self._columns, : self._filled] = before[0][
                 : self._columns, : self._filled
             ]
-            self._lengths[: self._columns, : self._filled] = before[1][
+            self._sizes[: self._columns, : self._filled] = before[1][
                 : self._columns, : self._filled
             ]
-        self._lengths[self._columns : columns, : self._filled] = -1
+        self._sizes[self._columns : columns, : self._filled] = NONE
         self._numbers[:columns, self._filled : upto] = numbers
-        self._lengths[:columns, self._filled : upto] = lengths
-        lengths[:] = -1
+        self._sizes[:columns, self._filled : upto] = sizes
+        sizes[:] = NONE
         self._columns, self._filled = columns, upto
 
     def cells(self) -> Cells:
         return Cells(
             self._numbers[: self._columns, : self._filled],
-            self._lengths[: self._columns, : self._filled],
+            self._sizes[: self._columns, : self._filled],
         )
 
     def _hold(self, columns: int, count: int) -> None:
         self._numbers = np.empty((columns, count), dtype=np.int64)
-        self._lengths = np.empty((columns, count), dtype=np.int32)
+        self._sizes = np.empty((columns, count), dtype=np.uint8)
 
 
 class _Row(Generic[_Item]):

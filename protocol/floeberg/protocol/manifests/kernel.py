@@ -7,10 +7,11 @@ damaged bytes make it do, it reads and writes its own memory only, and whatever 
 ends it with a trap. So it may be strict where the plain decoder explains, and whoever runs it asks
 that one.
 
-A cell is a number of 64 bits and a length: 8 for a number and -1 for null or absent. For text and
-bytes the length is theirs; up to 8 of them are the number itself, and more lie in a heap, then the
-number is their offset in it. A list has its items in a heap of numbers, the cell the first one's
-place and their count. Floats are their bits. Paths have a heap of their own, and only lengths.
+A cell is a number of 64 bits and a size in one byte: 8 for a number and `NONE` for null or absent.
+For text and bytes the size is how many there are, and up to 8 of them are the number itself. More
+lie in a heap: then the size is `LONG`, and the number is their offset in it and, in its lowest
+`LENGTH_BITS`, their count. A list is `LONG` as well, and its items lie in a heap of numbers. Floats
+are their bits. Paths have a heap of their own, and their lengths are the numbers.
 
 Entries of deleted files are history: they leave no row, and nothing in a heap.
 
@@ -39,6 +40,8 @@ from floeberg.protocol.manifests.named_schema import (
 )
 from floeberg.protocol.types import Json
 
+NONE, LONG = 255, 9
+LENGTH_BITS = 24
 NUMBER, TEXT, BYTES, NUMBERS = "number", "text", "bytes", "numbers"
 PATH_ID = 100
 _PARTITION_ID = 102
@@ -98,6 +101,8 @@ PARTITION_TYPES = frozenset(
     {"boolean", "int", "long", "float", "double", "string", "bytes", "fixed"}
 )
 
+_NUMBER_SIZE = "(i32.const 8)"
+
 # A hostile schema may expand without end; Iceberg's need a tenth of it.
 _MAX_STEPS = 20_000
 _MAX_DEPTH = 24
@@ -108,7 +113,7 @@ class Layout:
     """Where a walker has its columns: `rows` entries at a time, up to `slots` keys a map.
 
     First the number of keys found in each map, 4 bytes each, and from byte 32 on the `STATE`; then
-    the keys themselves, then cells' numbers, then their lengths. What lies beyond `end` is up to
+    the keys themselves, then cells' numbers, then their sizes. What lies beyond `end` is up to
     whoever runs it.
     """
 
@@ -133,12 +138,12 @@ class Layout:
         return self.keys + 64 * (1 + len(MAPS) * self.slots // 16)
 
     @property
-    def lengths(self) -> int:
+    def sizes(self) -> int:
         return self.numbers + 8 * self.columns * self.rows
 
     @property
     def end(self) -> int:
-        return self.lengths + 8 * (1 + self.columns * self.rows // 2)
+        return self.sizes + 8 * (1 + self.columns * self.rows // 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +208,10 @@ class _Writer:
         names = [f"(local $i{k} i32) (local $n{k} i64)" for k in range(self._deepest)]
         at = self._layout
         next_row = (
-            code.NEXT_ROW.replace("LENGTHS", str(at.lengths))
+            code.NEXT_ROW.replace("SIZES", str(at.sizes))
             .replace("NUMBERS", str(at.numbers))
             .replace("COLUMNS", str(at.columns))
-            .replace("STRIDE", str(4 * at.rows))
+            .replace("STRIDE", str(at.rows))
             .replace("DELETED", str(_DELETED))
         )
         module = code.MODULE.replace("LOCALS", " ".join(names)).replace("NEXT_ROW", next_row)
@@ -262,28 +267,28 @@ class _Writer:
         match kind_of(schema):
             case "int" | "long":
                 self._long()
-                self._cell(column, "(i32.const 8)")
+                self._cell(column)
             case "boolean":
                 self._put(code.BOOLEAN)
-                self._cell(column, "(i32.const 8)")
+                self._cell(column)
             case "float":
                 self._take(4, "i64.load32_u")
-                self._cell(column, "(i32.const 8)")
+                self._cell(column)
             case "double":
                 self._take(8, "i64.load")
-                self._cell(column, "(i32.const 8)")
+                self._cell(column)
             case "string" if column == SCALARS.index(PATH_ID):
                 self._long()
                 self._put(code.SIZED + code.PATH)
-                self._length(column, "(local.get $size)")
+                self._cell(column)
             case "string" | "bytes" as kind:
                 self._long()
                 self._put(code.SIZED + (code.KEPT_TEXT if kind == "string" else code.KEPT_BYTES))
-                self._cell(column, "(local.get $size)")
+                self._cell(column, "(local.get $kept)")
             case "fixed":
                 self._fixed(schema)
                 self._put(code.KEPT_BYTES)
-                self._cell(column, "(local.get $size)")
+                self._cell(column, "(local.get $kept)")
             case kind:
                 raise NotWalkable(f"a value of type {kind}")
 
@@ -302,9 +307,10 @@ class _Writer:
                 f"(local.set $n (i64.extend_i32_u (i32.shr_u"
                 f" (i32.sub (local.get $i{k}) (local.get $items_base)) (i32.const 3))))"
                 "(local.set $n (i64.add (local.get $n) (local.get $items_before)))"
+                "(local.set $size (i32.shr_u"
+                f" (i32.sub (local.get $items) (local.get $i{k})) (i32.const 3)))" + code.LONG_CELL
             )
-            count = f"(i32.shr_u (i32.sub (local.get $items) (local.get $i{k})) (i32.const 3))"
-            self._cell(column, count)
+            self._cell(column, "(local.get $kept)")
 
     def _map(self, index: int, schema: Json) -> None:
         if kind_of(schema) != "array":
@@ -322,14 +328,14 @@ class _Writer:
         first = at.scalars + index * at.slots
         count, keys = 4 * index, at.keys + 4 * index * at.slots
 
-        def store(length: str) -> None:
+        def store(size: str = _NUMBER_SIZE) -> None:
             numbers = at.numbers + 8 * first * at.rows
-            lengths = at.lengths + 4 * first * at.rows
+            sizes = at.sizes + first * at.rows
             self._put(
                 f"(local.set $p (i32.add (local.get $row8)"
                 f" (i32.mul (local.get $slot) (i32.const {8 * at.rows}))))"
                 f"(i64.store offset={numbers} (local.get $p) (local.get $n))"
-                f"(i32.store offset={lengths} (i32.shr_u (local.get $p) (i32.const 1)) {length})"
+                f"(i32.store8 offset={sizes} (i32.shr_u (local.get $p) (i32.const 3)) {size})"
             )
 
         def some(value: Json) -> None:
@@ -340,10 +346,10 @@ class _Writer:
                     raise NotWalkable("bounds of one width")
                 self._long()
                 self._put(code.SIZED + code.KEPT_BYTES)
-                store("(local.get $size)")
+                store("(local.get $kept)")
             else:
                 self._long()
-                store("(i32.const 8)")
+                store()
 
         def key(inner: Json) -> None:
             if kind_of(inner) not in _FITTING[NUMBER]:
@@ -434,15 +440,14 @@ class _Writer:
             f"(local.set $at (i32.add (local.get $at) (i32.const {size})))"
         )
 
-    def _cell(self, column: int, length: str) -> None:
-        """Put `$n` and a length into the entry's cell of a column."""
-        at = self._layout.numbers + 8 * column * self._layout.rows
-        self._put(f"(i64.store offset={at} (local.get $row8) (local.get $n))")
-        self._length(column, length)
-
-    def _length(self, column: int, length: str) -> None:
-        at = self._layout.lengths + 4 * column * self._layout.rows
-        self._put(f"(i32.store offset={at} (i32.shr_u (local.get $row8) (i32.const 1)) {length})")
+    def _cell(self, column: int, size: str = _NUMBER_SIZE) -> None:
+        """Put `$n` and a size into the entry's cell of a column."""
+        numbers = self._layout.numbers + 8 * column * self._layout.rows
+        sizes = self._layout.sizes + column * self._layout.rows
+        self._put(
+            f"(i64.store offset={numbers} (local.get $row8) (local.get $n))"
+            f"(i32.store8 offset={sizes} (i32.shr_u (local.get $row8) (i32.const 3)) {size})"
+        )
 
     def _optional(self, schema: Json, some: Callable[[Json], None]) -> None:
         """Read a value by `some`, or null, which leaves the cell empty."""

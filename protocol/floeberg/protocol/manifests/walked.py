@@ -15,8 +15,8 @@ from floeberg.protocol.files import Content, FileFormat, ManifestContent, Manife
 from floeberg.protocol.manifests import segment as s
 from floeberg.protocol.manifests.avro import AvroFile
 from floeberg.protocol.manifests.columns import Bytes, Int64s, Mask, Packer, Placed
-from floeberg.protocol.manifests.found import Int32s, Strayed, Walk
-from floeberg.protocol.manifests.kernel import SCALARS
+from floeberg.protocol.manifests.found import Strayed, Walk
+from floeberg.protocol.manifests.kernel import LENGTH_BITS, LONG, NONE, SCALARS
 from floeberg.protocol.manifests.packing import (
     float_bits,
     pack_decimals,
@@ -52,42 +52,62 @@ class _Column:
     """One column of cells: `heap` is where text and bytes of more than 8 bytes lie."""
 
     numbers: Int64s
-    lengths: Int32s
+    sizes: Bytes
     heap: Bytes
 
     def valid(self) -> Mask:
-        return self.lengths >= 0
+        valid: Mask = self.sizes != NONE
+        return valid
+
+    def lists(self) -> tuple[Int64s, Int64s]:
+        """Return where the lists begin in the heap of items, and the counts of their items."""
+        is_list = self.sizes == LONG
+        return _starts(self.numbers) * is_list, _lengths(self.numbers) * is_list
 
     def strings(self) -> tuple[Int64s, Bytes, Mask | None]:
         """Return the lengths of the values, 0 for none, and their bytes without gaps."""
         valid = self.valid()
         if valid.all():
-            sizes, numbers, mask = self.lengths.astype(np.int64), self.numbers, None
-            lengths = sizes
-        else:
-            sizes, numbers, mask = self.lengths[valid].astype(np.int64), self.numbers[valid], valid
-            lengths = np.where(valid, self.lengths, 0).astype(np.int64)
-        return lengths, _gathered(numbers, sizes, self.heap), mask
+            lengths, data = _gathered(self.numbers, self.sizes, self.heap)
+            return lengths, data, None
+        lengths = np.zeros(len(valid), dtype=np.int64)
+        lengths[valid], data = _gathered(self.numbers[valid], self.sizes[valid], self.heap)
+        return lengths, data, valid
 
 
-def _gathered(numbers: Int64s, sizes: Int64s, heap: Bytes) -> Bytes:
-    """Return the bytes of cells one after the other."""
-    if not len(sizes):
-        return heap[:0]
-    width = int(sizes[0])
-    if (sizes == width).all():
-        if width <= 8:
-            short = np.ascontiguousarray(numbers).view(np.uint8).reshape(-1, 8)
-            return short[:, :width].reshape(-1)
-        # a view of the heap in which every place begins a value of that width
-        places = (len(heap) - width + 1,)
-        values = np.ndarray(places, dtype=f"V{width}", buffer=heap, strides=(1,))
-        return values[numbers].view(np.uint8)
-    is_short = sizes <= 8
-    starts = numbers.copy()
+def _starts(numbers: Int64s) -> Int64s:
+    return numbers >> LENGTH_BITS
+
+
+def _lengths(numbers: Int64s) -> Int64s:
+    return numbers & ((1 << LENGTH_BITS) - 1)
+
+
+def _gathered(numbers: Int64s, sizes: Bytes, heap: Bytes) -> tuple[Int64s, Bytes]:
+    """Return the lengths of cells that have a value, and their bytes one after the other."""
+    lengths = sizes.astype(np.int64)
+    is_long = sizes == LONG
+    if not is_long.any():
+        short = np.ascontiguousarray(numbers).view(np.uint8).reshape(-1, 8)
+        width = int(sizes[0]) if len(sizes) else 0
+        if (sizes == width).all():
+            return lengths, short[:, :width].reshape(-1)
+        return lengths, short[np.arange(8) < sizes[:, None]]
+    if is_long.all():
+        lengths, starts = _lengths(numbers), _starts(numbers)
+        width = int(lengths[0])
+        if (lengths == width).all():
+            # a view of the heap in which every place begins a value of that width
+            places = (len(heap) - width + 1,)
+            values = np.ndarray(places, dtype=f"V{width}", buffer=heap, strides=(1,))
+            return lengths, values[starts].view(np.uint8)
+        return lengths, heap[_ranges(starts, lengths)]
+    lengths[is_long] = _lengths(numbers[is_long])
+    is_short = ~is_long
+    starts = _starts(numbers)
     starts[is_short] = len(heap) + 8 * np.arange(np.count_nonzero(is_short))
     source = np.concatenate([heap, numbers[is_short].view(np.uint8)])
-    return source[_ranges(starts, sizes)]
+    return lengths, source[_ranges(starts, lengths)]
 
 
 def _ranges(starts: Int64s, sizes: Int64s) -> Int64s:
@@ -128,7 +148,7 @@ class _Walked:
 
     def _own(self, field_id: int) -> _Column:
         cells, column = self._walk.scalars, SCALARS.index(field_id)
-        return _Column(cells.numbers[column], cells.lengths[column], self._walk.heap)
+        return _Column(cells.numbers[column], cells.sizes[column], self._walk.heap)
 
     def _check_texts(self) -> None:
         """Make sure that text is text, which a walker doesn't know of what is not ASCII."""
@@ -136,7 +156,7 @@ class _Walked:
         _require(paths.valid())
         if self._walk.is_ascii:
             return
-        if not _are_texts(paths.lengths.astype(np.int64), self._walk.paths):
+        if not _are_texts(paths.numbers, self._walk.paths):
             raise Strayed("a path that is no text")
         columns = [self._own(s.REFERENCED_DATA_FILE)]
         for i, (_, kind) in enumerate(self._walk.partition):
@@ -150,7 +170,7 @@ class _Walked:
 
     def _partition_column(self, index: int) -> _Column:
         cells, column = self._walk.scalars, len(SCALARS) + index
-        return _Column(cells.numbers[column], cells.lengths[column], self._walk.heap)
+        return _Column(cells.numbers[column], cells.sizes[column], self._walk.heap)
 
     def packed(self) -> memoryview:
         kinds = []
@@ -177,7 +197,7 @@ class _Walked:
     def _by_column(self, metric: int) -> list[tuple[int, _Column]]:
         keys, cells = self._walk.maps[metric]
         return [
-            (int(keys[i]), _Column(cells.numbers[i], cells.lengths[i], self._walk.heap))
+            (int(keys[i]), _Column(cells.numbers[i], cells.sizes[i], self._walk.heap))
             for i in np.argsort(keys).tolist()
         ]
 
@@ -189,8 +209,7 @@ class _Walked:
         packer.numbers((own, s.STATUS), status)
         packer.numbers((own, s.SNAPSHOT_ID), *self._or_else(s.SNAPSHOT_ID, self._added_in()))
         packer.numbers((own, s.SEQUENCE_NUMBER), self._sequence_numbers(status))
-        lengths = self._own(s.LOCATION).lengths.astype(np.int64)
-        packer.strings((own, s.LOCATION), lengths, self._walk.paths)
+        packer.strings((own, s.LOCATION), self._own(s.LOCATION).numbers, self._walk.paths)
         formats = self._formats()
         packer.numbers((own, s.FORMAT), formats)
         packer.numbers((own, s.SIZE_BYTES), self._required(s.SIZE_BYTES))
@@ -216,7 +235,7 @@ class _Walked:
         self._pack_list(packer, s.SPLIT_OFFSETS)
 
     def _pack_delete_files(self, packer: Packer, content: Int64s, formats: Int64s) -> None:
-        has_ids = self._own(s.EQUALITY_IDS).lengths > 0
+        has_ids = self._own(s.EQUALITY_IDS).lists()[1] > 0
         _require(has_ids | (content != Content.EQUALITY_DELETES))
         is_vector = formats == s.FORMATS.index(FileFormat.PUFFIN)
         for field_id in (s.REFERENCED_DATA_FILE, s.CONTENT_OFFSET, s.CONTENT_SIZE_BYTES):
@@ -247,13 +266,13 @@ class _Walked:
     def _formats(self) -> Int64s:
         column = self._own(s.FORMAT)
         _require(column.valid())
-        _require(column.lengths <= 8)
+        _require(column.sizes <= 8)
         # a format's name is short enough to be a number
         formats = np.full(self._rows, -1, dtype=np.int64)
         for number in np.unique(column.numbers).tolist():
             name = number.to_bytes(8, "little", signed=True).rstrip(b"\0").decode("latin-1").lower()
             if name in s.FORMATS:
-                is_it = (column.numbers == number) & (column.lengths == len(name))
+                is_it = (column.numbers == number) & (column.sizes == len(name))
                 formats[is_it] = s.FORMATS.index(FileFormat(name))
         _require(formats >= 0)
         return formats
@@ -291,9 +310,8 @@ class _Walked:
         return np.where(valid, values, first + np.cumsum(rows) - rows), None
 
     def _pack_list(self, packer: Packer, field_id: int) -> None:
-        column = self._own(field_id)
-        counts = np.maximum(column.lengths, 0).astype(np.int64)
-        items = self._walk.items[_ranges(np.where(counts > 0, column.numbers, 0), counts)]
+        starts, counts = self._own(field_id).lists()
+        items = self._walk.items[_ranges(starts, counts)]
         pack_lists(packer, field_id, counts, items)
 
     # --- partitions -------------------------------------------------------------------------------

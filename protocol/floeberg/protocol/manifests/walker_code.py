@@ -28,7 +28,15 @@ SIZED = """
 STEP = """
 (local.set $at (i32.add (local.get $at) (local.get $size)))"""
 
-_KEPT = """
+# $size of something begin at $n in their heap: make $n and $kept what a cell has of them
+LONG_CELL = """
+(if (i32.ge_u (local.get $size) (i32.const 0x1000000)) (then (unreachable)))
+(local.set $n (i64.or (i64.shl (local.get $n) (i64.const 24))
+  (i64.extend_i32_u (local.get $size))))
+(local.set $kept (i32.const 9))"""
+
+_KEPT = (
+    """
 (if (i32.le_u (local.get $size) (i32.const 8))
   (then
     (local.set $n (i64.load (local.get $at)))
@@ -36,12 +44,16 @@ _KEPT = """
       (local.set $n (i64.and (local.get $n) (i64.sub
         (i64.shl (i64.const 1) (i64.extend_i32_u (i32.shl (local.get $size) (i32.const 3))))
         (i64.const 1))))))
-    SHORT)
+    SHORT
+    (local.set $kept (local.get $size)))
   (else
     LONG
     (local.set $n (i64.add (local.get $heap_before)
-      (i64.extend_i32_u (i32.sub (local.get $heap) (local.get $heap_base)))))
+      (i64.extend_i32_u (i32.sub (local.get $heap) (local.get $heap_base)))))"""
+    + LONG_CELL
+    + """
     (local.set $heap (i32.add (local.get $heap) (local.get $size)))))"""
+)
 
 KEPT_BYTES = (
     _KEPT.replace("SHORT", "").replace(
@@ -111,12 +123,12 @@ ARRAY_TAIL = """
 # deleted file. The plain decoder reads the text of those: let it judge what is not ASCII.
 NEXT_ROW = """
 (if (i32.and
-    (i32.eq (i32.load offset=LENGTHS (i32.shr_u (local.get $row8) (i32.const 1))) (i32.const 8))
+    (i32.eq (i32.load8_u offset=SIZES (i32.shr_u (local.get $row8) (i32.const 3))) (i32.const 8))
     (i64.eq (i64.load offset=NUMBERS (local.get $row8)) (i64.const DELETED)))
   (then
     (if (i64.ne (i64.and (local.get $high) (i64.const 0x8080808080808080)) (i64.const 0))
       (then (unreachable)))
-    (call $clear (i32.add (i32.const LENGTHS) (i32.shr_u (local.get $row8) (i32.const 1)))
+    (call $clear (i32.add (i32.const SIZES) (i32.shr_u (local.get $row8) (i32.const 3)))
       (i32.const COLUMNS) (i32.const STRIDE))
     (local.set $heap (local.get $heap_kept))
     (local.set $items (local.get $items_kept))
@@ -175,10 +187,10 @@ MODULE = """(module
     (local.set $bits (i64.or (local.get $bits) (local.get $word)))
     (br_if $more (i32.gt_s (local.get $size) (i32.const 0))))
   (local.get $bits))
-;; makes a row of cells empty: their lengths lie at $at and at every $stride from there
+;; makes a row of cells empty: their sizes lie at $at and at every $stride from there
 (func $clear (param $at i32) (param $columns i32) (param $stride i32)
   (loop $more
-    (i32.store (local.get $at) (i32.const -1))
+    (i32.store8 (local.get $at) (i32.const 255))
     (local.set $at (i32.add (local.get $at) (local.get $stride)))
     (br_if $more (local.tee $columns (i32.sub (local.get $columns) (i32.const 1))))))
 (func $ascii (param $at i32) (param $size i32)
@@ -217,7 +229,8 @@ MODULE = """(module
   (local $items_base i32) (local $items i32) (local $items_before i64) (local $paths i32)
   (local $heap_kept i32) (local $items_kept i32) (local $paths_kept i32)
   (local $high i64) (local $all_high i64)
-  (local $n i64) (local $size i32) (local $slot i32) (local $key i32) (local $p i32)
+  (local $n i64) (local $size i32) (local $kept i32)
+  (local $slot i32) (local $key i32) (local $p i32)
   LOCALS
   (local.set $at (i32.load offset=32 (i32.const 0)))
   (local.set $end (i32.load offset=36 (i32.const 0)))

@@ -23,6 +23,7 @@ from floeberg.protocol.manifests.columns import Bytes
 from floeberg.protocol.manifests.found import Found, Strayed, Walk
 from floeberg.protocol.manifests.kernel import (
     MAPS,
+    NONE,
     STATE,
     Layout,
     WalkerText,
@@ -186,7 +187,7 @@ class _Walker:
         cells = at.columns * at.rows
         shape = at.columns, at.rows
         self._numbers = self._view(at.numbers, np.dtype("<i8"), cells).reshape(shape)
-        self._lengths = self._view(at.lengths, np.dtype("<i4"), cells).reshape(shape)
+        self._sizes = self._view(at.sizes, np.dtype(np.uint8), cells).reshape(shape)
 
     def _view(self, at: int, dtype: np.dtype, count: int) -> npt.NDArray:  # type: ignore[type-arg]
         return self._bytes[at : at + dtype.itemsize * count].view(dtype)
@@ -199,7 +200,7 @@ class _Walker:
         found = self._found
         found.begin(file.count)
         self._counts[:] = 0
-        self._lengths[:] = -1
+        self._sizes[:] = NONE
         self._state["beyond_ascii"] = 0
         self._begin()
         try:
@@ -254,7 +255,7 @@ class _Walker:
         state = self._state
         self._found.take(
             self._numbers,
-            self._lengths,
+            self._sizes,
             self._counts,
             int(state["row"]),
             self._bytes[self._heap_at : int(state["heap"])],
