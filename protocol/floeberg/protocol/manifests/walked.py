@@ -117,6 +117,13 @@ def _ranges(starts: Int64s, sizes: Int64s) -> Int64s:
     return np.repeat(starts - (ends - sizes), sizes) + np.arange(total)
 
 
+def _distinct(numbers: Int64s) -> list[int]:
+    # there is mostly one, and sorting takes its time
+    is_one = bool((numbers == numbers[:1]).all())
+    distinct: list[int] = (numbers[:1] if is_one else np.unique(numbers)).tolist()
+    return distinct
+
+
 def _are_texts(lengths: Int64s, data: Bytes) -> bool:
     raw, at = data.tobytes(), 0
     try:
@@ -269,7 +276,7 @@ class _Walked:
         _require(column.sizes <= 8)
         # a format's name is short enough to be a number
         formats = np.full(self._rows, -1, dtype=np.int64)
-        for number in np.unique(column.numbers).tolist():
+        for number in _distinct(column.numbers):
             name = number.to_bytes(8, "little", signed=True).rstrip(b"\0").decode("latin-1").lower()
             if name in s.FORMATS:
                 is_it = (column.numbers == number) & (column.sizes == len(name))
