@@ -75,8 +75,8 @@ STATE = np.dtype(
     [
         ("at", "<u4"),  # where to read, and where the block ends
         ("end", "<u4"),
-        ("row", "<u4"),  # the first row to fill, then the next; and how many records to walk
-        ("rows", "<u4"),
+        ("row", "<u4"),  # the next row to fill
+        ("records", "<u4"),  # how many the block still has
         # each heap's beginning, the end of what is in it, and what was taken from it before
         ("heap_base", "<u4"),
         ("heap", "<u4"),
@@ -86,9 +86,13 @@ STATE = np.dtype(
         ("beyond_ascii", "<u4"),  # set to 1 by text that is not
         ("heap_before", "<u8"),  # bytes
         ("items_before", "<u8"),  # items
+        ("stop", "<u4"),  # the end of all blocks
     ]
 )
-"""What a walker is told, and leaves changed: how far it has read and filled its heaps."""
+"""What a walker is told, and leaves changed: how far it has read and filled rows and heaps."""
+
+BLOCK = np.dtype([("records", "<u4"), ("bytes", "<u4")])
+"""What stands before each block. A walker ends when the blocks do, or where rows are full."""
 
 # what a field that is needed may be, by the type that Avro gives it; `named` types are resolved
 _FITTING = {
@@ -215,6 +219,7 @@ class _Writer:
             .replace("DELETED", str(_DELETED))
         )
         module = code.MODULE.replace("LOCALS", " ".join(names)).replace("NEXT_ROW", next_row)
+        module = module.replace("FULL", str(8 * at.rows))
         return module.replace("BODY", "\n".join(self._code))
 
     def entry(self, named: Json) -> None:

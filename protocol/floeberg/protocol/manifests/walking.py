@@ -22,6 +22,7 @@ from floeberg.protocol.manifests.avro import AvroFile
 from floeberg.protocol.manifests.columns import Bytes
 from floeberg.protocol.manifests.found import Found, Strayed, Walk
 from floeberg.protocol.manifests.kernel import (
+    BLOCK,
     MAPS,
     NONE,
     STATE,
@@ -32,11 +33,12 @@ from floeberg.protocol.manifests.kernel import (
 from floeberg.protocol.manifests.named_schema import NotWalkable
 
 # Keys a map and entries at a time: the cells of the usual manifest stay within a processor's cache.
-_SHAPES = ((64, 264), (256, 136), (1024, 40), (4096, 8))
+_SHAPES = ((64, 520), (256, 136), (1024, 40), (4096, 8))
 _PAGE = 65536
 _SLACK = 1024  # a walker may read and copy a little beyond an end
 _MEMORY_LIMIT = 1 << 32
 _LEAST_HEAP = 1 << 20
+_BYTES_AT_ONCE = 256 << 10  # of blocks: a call takes as long as to walk ten entries
 _KEPT_MEMORY = 64 << 20
 _MODULES_KEPT = 64
 _WALKERS_KEPT = 8
@@ -138,8 +140,8 @@ _walkers = _Walkers()
 class _Walker:
     """One instance of a walker, its memory, and what it found. Used by one thread at a time.
 
-    Beyond the layout's end lie the heap, the paths, the items, and the block that is walked: each
-    can hold what one block can leave in it at most.
+    Beyond the layout's end lie the heap, the paths, the items, and the blocks that are walked: each
+    can hold what those can leave in it at most.
     """
 
     def __init__(self, compiled: _Compiled) -> None:
@@ -163,14 +165,14 @@ class _Walker:
         return self._memory.data_len(self._store)
 
     def _make_room(self, block_bytes: int) -> None:
-        """Arrange the memory for blocks of up to `block_bytes`."""
+        """Arrange the memory for blocks of up to `block_bytes` together."""
         at: Layout = self.compiled.text.layout
         room = max(_LEAST_HEAP, block_bytes) + _SLACK
         self._heap_at = at.end
         self._paths_at = self._heap_at + room
         self._items_at = self._paths_at + room
-        self._block_at = self._items_at + 8 * room
-        needed = self._block_at + room
+        self._blocks_at = self._blocks_end = self._items_at + 8 * room
+        needed = self._blocks_at + room
         if needed > _MEMORY_LIMIT - _PAGE:
             raise NotWalkable("a block of hundreds of megabytes")
         self._room = room - _SLACK
@@ -202,10 +204,12 @@ class _Walker:
         self._counts[:] = 0
         self._sizes[:] = NONE
         self._state["beyond_ascii"] = 0
+        self._blocks_end = self._blocks_at
         self._begin()
         try:
             for count, data in file.blocks():
-                self._walk_block(count, data)
+                self._add_block(count, data)
+            self._walk_blocks()
         except wasmtime.Trap as exc:
             if (self._counts == self.compiled.text.layout.slots).any():
                 return None
@@ -213,26 +217,36 @@ class _Walker:
         self._drain()
         return found.walk(self._counts, self._keys, bool(self._state["beyond_ascii"]))
 
-    def _walk_block(self, count: int, data: bytes) -> None:
-        if len(data) > self._room:
+    def _add_block(self, count: int, data: bytes) -> None:
+        """Have a block walked, together with others."""
+        size = BLOCK.itemsize + len(data)
+        if self._blocks_end + size > self._blocks_at + _BYTES_AT_ONCE:
+            self._walk_blocks()
+        if size > self._room:
             self._drain()
-            self._make_room(len(data))
+            self._make_room(size)
             self._begin()
+        if count >= 1 << 31:
+            raise Strayed(f"{count} records in a block")
+        start = self._blocks_end + BLOCK.itemsize
+        self._view(self._blocks_end, BLOCK, 1)[0] = count, len(data)
+        self._bytes[start : start + len(data)] = np.frombuffer(data, np.uint8)
+        self._blocks_end += size
+
+    def _walk_blocks(self) -> None:
         state = self._state
-        self._bytes[self._block_at : self._block_at + len(data)] = np.frombuffer(data, np.uint8)
-        state["at"], state["end"] = self._block_at, self._block_at + len(data)
-        while count:
-            if state["row"] == self.compiled.text.layout.rows or self._may_overflow(len(data)):
-                self._drain()
-            rows = min(count, self.compiled.text.layout.rows - int(state["row"]))
-            state["rows"] = rows
+        if self._may_overflow(self._blocks_end - self._blocks_at):
+            self._drain()
+        state["at"] = state["end"] = self._blocks_at
+        state["records"], state["stop"] = 0, self._blocks_end
+        self._function(self._store)
+        while state["records"] or state["at"] != state["stop"]:
+            self._drain()
             self._function(self._store)
-            count -= rows
-        if state["at"] != state["end"]:
-            raise Strayed("a block holds more than its records")
+        self._blocks_end = self._blocks_at
 
     def _may_overflow(self, block_bytes: int) -> bool:
-        """Say whether a heap may have too little room left for all that a block can hold."""
+        """Say whether a heap may have too little room left for all that blocks can hold."""
         state = self._state
         return bool(
             int(state["heap"]) + block_bytes > self._heap_at + self._room
