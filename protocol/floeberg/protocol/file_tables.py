@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from floeberg.protocol.column_codec import (
     AnyColumn,
@@ -213,8 +214,11 @@ def _taken(column: Strings, rows: Int64s) -> tuple[Int64s, Bytes]:
         return lengths, matrix.reshape(-1)
     if len(rows) and rows[-1] - rows[0] == len(rows) - 1:  # ascending, so without gaps
         return lengths, column.data[column.offsets[rows[0]] : column.offsets[rows[-1] + 1]]
-    taken = as_arrow(Strings(column.data, column.offsets), len(column)).take(rows)
-    # Any: a buffer of pyarrow is one of Python, which its stubs do not know
+    # Any: a buffer of pyarrow is one of Python and the other way round, which its stubs do not know
+    whole: Any = np.ascontiguousarray(rows)
+    # not by pyarrow's own conversion, which imports pandas where that is installed
+    indices = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(whole)])
+    taken = as_arrow(Strings(column.data, column.offsets), len(column)).take(indices)
     data: Any = taken.buffers()[2]
     return lengths, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 

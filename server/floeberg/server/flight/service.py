@@ -6,6 +6,7 @@ Handlers decode, call, encode, and turn errors into statuses; nothing else.
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -129,14 +130,14 @@ def _command(descriptor: fl.FlightDescriptor) -> ScanCommand:
 
 
 def _flight_info(answer: ScanAnswer, descriptor: fl.FlightDescriptor) -> fl.FlightInfo:
+    # by their buffer: pyarrow's own conversion imports pandas where that is installed
+    expiries = array("q", (e.expires_at_ms for e in answer.endpoints))
+    buffers: list[Any] = [None, pa.py_buffer(cast(Any, expiries))]
+    moments = pa.Array.from_buffers(pa.timestamp("ms", tz="UTC"), len(expiries), buffers)
     endpoints = [
-        fl.FlightEndpoint(
-            e.ticket,
-            list(e.locations),
-            # the stubs know only one unit and no time zone
-            cast(Any, pa.scalar(e.expires_at_ms, pa.timestamp("ms", tz="UTC"))),
-        )
-        for e in answer.endpoints
+        # the stubs know only one unit and no time zone
+        fl.FlightEndpoint(e.ticket, list(e.locations), cast(Any, moment))
+        for e, moment in zip(answer.endpoints, moments, strict=True)
     ]
     return fl.FlightInfo(
         answer.schema,

@@ -4,6 +4,9 @@ A column has a value where it is `known`, None where that is in every row; what 
 the other rows means nothing, and who compares leaves them out. Numbers compare as numbers, and so
 do decimals of one scale by their unscaled values; text and bytes compare as unsigned bytes, which
 for text is the order of its code points.
+
+Arrays go to Arrow and back by their buffers: pyarrow's own conversions import pandas where it is
+installed, and the first filter of a process would wait for that.
 """
 
 from __future__ import annotations
@@ -86,7 +89,7 @@ class ByteColumn:
 
     def compare(self, op: Op, other: Any) -> Mask:
         """Say of each row whether its value is `op` a literal, or another column's."""
-        right = other.values if isinstance(other, ByteColumn) else pa.scalar(other, pa.binary())
+        right = other.values if isinstance(other, ByteColumn) else _literals([other])[0]
         return _mask(pc.call_function(_ARROW[op], [self.values, right]))
 
     def starts_with(self, prefix: bytes) -> Mask:
@@ -105,7 +108,7 @@ class ByteColumn:
 
     def reaches(self, literals: Sequence[bytes], places: Places) -> Mask:
         """Say whether the literal at each row's place is at most its value."""
-        chosen = pa.array(literals, pa.binary()).take(places)
+        chosen = _literals(literals).take(as_indices(places))
         return _mask(pc.call_function("less_equal", [chosen, self.values]))
 
 
@@ -153,7 +156,20 @@ def as_binary(column: Strings) -> Any:
     return pa.Array.from_buffers(pa.binary(), len(column), buffers)
 
 
+def as_indices(places: Places) -> Any:
+    """Return `places` as an Arrow array, without copying them."""
+    whole: Any = np.ascontiguousarray(places)
+    return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(whole)])
+
+
+def _literals(literals: Sequence[bytes]) -> Any:
+    offsets = np.zeros(len(literals) + 1, dtype=np.int32)
+    np.cumsum([len(literal) for literal in literals], out=offsets[1:])
+    return as_binary(Strings(np.frombuffer(b"".join(literals), dtype=np.uint8), offsets))
+
+
 def _mask(array: Any) -> Mask:
-    # Any: a boolean array, of which the stubs know no more
-    mask: Mask = array.to_numpy(zero_copy_only=False)
-    return mask
+    # Any: a boolean array without nulls, of which the stubs know no more
+    bits = np.frombuffer(array.buffers()[1], dtype=np.uint8)
+    count = array.offset + len(array)
+    return np.unpackbits(bits, count=count, bitorder="little").view(np.bool_)[array.offset :]
