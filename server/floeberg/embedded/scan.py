@@ -124,6 +124,7 @@ class TableScan:
     def plan_files(self) -> Sequence[FileScanTask]:
         """Return the tasks of the scan in plan order, planned with a manifest cache of its own.
 
+        With a limit these are the first ones, as far as metadata tells that they have the rows.
         They are made as they are looked at: their number is known at once, however many they are.
         """
         return self.plan_files_with(ManifestCache())
@@ -178,7 +179,9 @@ class TableScan:
         first batch.
         """
         scan = self.resolved()
-        plan = plan_files(self._split(scan, options), self.storage, run=self.run)
+        planned = self._split(scan, options)
+        planned = replace(planned, request=replace(planned.request, limit=self._limit(options)))
+        plan = plan_files(planned, self.storage, run=self.run)
         return self._read(scan, plan.tasks, options)
 
     def to_batches_for_tasks(
@@ -229,16 +232,23 @@ class TableScan:
             for _ in reader:
                 pass
             total = counted.rows + reader.rows
-        limits = [n for n in (self.request.limit, options.limit) if n is not None]
-        return min([total, *limits])
+        limit = self._limit(options)
+        return total if limit is None else min(total, limit)
 
     def _read_selected(
         self, is_wanted: Callable[[FileScanTask], bool], options: ScanOptions
     ) -> list[pa.RecordBatch]:
         scan = self.resolved()
-        tasks = plan_files(self._split(scan, options), self.storage, run=self.run).tasks
+        planned = self._split(scan, options)
+        # the limit is of the rows of these tasks, which may come late in the plan
+        planned = replace(planned, request=replace(planned.request, limit=None))
+        tasks = plan_files(planned, self.storage, run=self.run).tasks
         with self._read(scan, [t for t in tasks if is_wanted(t)], options) as reader:
             return list(reader)
+
+    def _limit(self, options: ScanOptions) -> int | None:
+        limits = [n for n in (self.request.limit, options.limit) if n is not None]
+        return min(limits, default=None)
 
     def _split(self, scan: ResolvedScan, options: ScanOptions) -> ResolvedScan:
         if options.split_size is None:
@@ -248,7 +258,6 @@ class TableScan:
     def _read(
         self, scan: ResolvedScan, tasks: Sequence[FileScanTask], options: ScanOptions
     ) -> BatchReader:
-        limits = [n for n in (self.request.limit, options.limit) if n is not None]
         plan = ReadPlan(
             metadata=scan.metadata.for_reading(scan.snapshot),
             schema_id=scan.schema.schema_id,
@@ -257,7 +266,7 @@ class TableScan:
             storage=self.config,
             options=ReadOptions(
                 batch_size=options.batch_size,
-                limit=min(limits, default=None),
+                limit=self._limit(options),
                 verify_crc=options.verify_crc,
                 prune=options.prune,
             ),

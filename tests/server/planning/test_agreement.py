@@ -140,7 +140,7 @@ def outcome(plan: Callable[[ResolvedScan, Storage], Any], scan: ResolvedScan) ->
     data=st.data(),
     expression=filters.expressions,
     split_size=st.sampled_from([None, 0, 1, 300, 5000]),
-    limit=st.sampled_from([None, None, 0, 3]),
+    limit=st.sampled_from([None, None, 0, 1, 3, 10, 12, 25]),
 )
 @settings(max_examples=100)
 def test_the_plan_is_the_plain_one(

@@ -73,6 +73,19 @@ def test_manifests_are_counted_by_what_ruled_them_out(tmp_path: Path):
     assert pruned(explained(table), "delete manifests") == {"no data left": 1}
 
 
+def test_what_a_limit_leaves_out_is_counted(tmp_path: Path):
+    table = TableWriter.create(tmp_path, COLUMNS, [("region", "identity")])
+    for first in (0, 10, 20):
+        table.append([{"id": i, "region": f"r{i % 5}"} for i in range(first, first + 10)])
+
+    found = explained(table, limit=3)
+
+    assert pruned(found, "data manifests") == {"limit": 2}
+    assert pruned(found, "data files") == {"limit": 3}
+    assert (found.files, found.rows, found.rows_at_most) == (2, 3, 4)
+    assert found.distinct_residuals == 1
+
+
 def test_deletes_are_told_by_kind(orders):
     found = {kind.kind: kind for kind in explained(orders).deletes}
 

@@ -39,7 +39,7 @@ class PlainPlan:
 
 def plan_plainly(scan: ResolvedScan, storage: Storage) -> PlainPlan:
     """Return what `plan_files` has to give; raises as it does."""
-    if scan.snapshot is None or scan.filter == FALSE:
+    if scan.snapshot is None or scan.filter == FALSE or scan.request.limit == 0:
         return PlainPlan()
     return _Planner(scan, storage).plan()
 
@@ -75,6 +75,7 @@ class _Planner:
         self._files = 0
         self._by_partition = 0
         self._by_metrics = 0
+        self._by_limit = 0
         self._deletes_listed = 0
         self._deletes_by_partition = 0
         self._deletes_by_metrics = 0
@@ -83,13 +84,25 @@ class _Planner:
         to_read = prune_manifests_plainly(self._manifests(), self._scan)
         for manifest in to_read.deletes:
             self._index(manifest, self._entries(manifest))
-        tasks = [t for m in to_read.data for t in self._tasks(m, self._entries(m))]
+        tasks: list[FileScanTask] = []
+        used = 0
+        for manifest in to_read.data:
+            if self._has_all_rows(tasks):
+                break
+            used += 1
+            for of_file in self._tasks_by_file(manifest, self._entries(manifest)):
+                if self._has_all_rows(tasks):
+                    self._by_limit += 1
+                else:
+                    tasks += of_file
+        by_limit = len(to_read.data) - used
         counters = PlanCounters(
-            data_manifests=to_read.data_counters,
+            data_manifests=replace(to_read.data_counters, by_limit=by_limit),
             delete_manifests=to_read.delete_counters,
             files=self._files,
             files_skipped_by_partition=self._by_partition,
             files_skipped_by_metrics=self._by_metrics,
+            files_skipped_by_limit=self._by_limit,
             delete_files_listed=self._deletes_listed,
             delete_files_skipped_by_partition=self._deletes_by_partition,
             delete_files_skipped_by_metrics=self._deletes_by_metrics,
@@ -118,9 +131,14 @@ class _Planner:
         self._deletes_by_metrics += len(in_partition) - len(needed)
         self._deletes.add(needed, filter_.spec)
 
-    def _tasks(
+    def _has_all_rows(self, tasks: Sequence[FileScanTask]) -> bool:
+        """Say whether metadata tells that `tasks` have as many rows as are asked for."""
+        limit = self._scan.request.limit
+        return limit is not None and count_plainly(tasks)[0] >= limit
+
+    def _tasks_by_file(
         self, manifest: ManifestFile, entries: Sequence[ManifestEntry]
-    ) -> Iterator[FileScanTask]:
+    ) -> Iterator[list[FileScanTask]]:
         assert manifest.content is ManifestContent.DATA
         filter_ = self._filter(manifest.spec_id)
         for entry in entries:
@@ -141,8 +159,10 @@ class _Planner:
                 for d in found
                 if d.content is not Content.EQUALITY_DELETES or self._may_match_a_row(d, file)
             )
-            for start, length in split(file, self._split_size):
-                yield FileScanTask(file, deletes, residual, start, length)
+            yield [
+                FileScanTask(file, deletes, residual, start, length)
+                for start, length in split(file, self._split_size)
+            ]
 
     def _may_match_a_row(self, delete: DeleteFile, file: DataFile) -> bool:
         may_be_imported = self._scan.metadata.name_mapping() is not None
@@ -158,13 +178,10 @@ class _Planner:
         )
 
     def _total_records(self, tasks: Sequence[FileScanTask]) -> int | None:
-        limit = self._scan.request.limit
-        if limit == 0:
-            return 0
         rows, to_read = count_plainly(tasks)
-        if to_read:
-            return None
-        return rows if limit is None else min(rows, limit)
+        if self._has_all_rows(tasks):
+            return self._scan.request.limit
+        return None if to_read else rows
 
 
 def _distinct_deletes(tasks: Sequence[FileScanTask]) -> int:

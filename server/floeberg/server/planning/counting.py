@@ -7,7 +7,7 @@ delete files, which may name a row twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -28,8 +28,8 @@ def count_tasks(tasks: PlannedTasks) -> CountResult:
 
     The ranges of a divided file stay together: metadata counts files, not ranges.
     """
-    parts = _rows_by_metadata(tasks.files, tasks.deletes)
-    by_file = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+    rows = RowsByMetadata(tasks.deletes)
+    by_file = np.concatenate([np.zeros(0, dtype=np.int64), *map(rows.of, tasks.files)])
     by_task = by_file[tasks.ranges.files]
     is_counted = by_task >= 0
     counted = by_task[is_counted & (tasks.ranges.starts == 0)]
@@ -37,34 +37,45 @@ def count_tasks(tasks: PlannedTasks) -> CountResult:
     return CountResult(_exact_sum([counted]), to_read)
 
 
-def total_rows(files: Sequence[PlannedFiles], deletes: DeleteFiles) -> int | None:
-    """Return how many rows `files` have, None if any must be read to know."""
-    counted = []
-    for rows in _rows_by_metadata(files, deletes):
-        if (rows < 0).any():
-            return None
-        counted.append(rows)
-    return _exact_sum(counted)
-
-
-def _rows_by_metadata(files: Sequence[PlannedFiles], deletes: DeleteFiles) -> Iterator[Int64s]:
-    """Yield, part by part, the rows that each file contributes, -1 for one that must be read.
-
-    A negative count, as old imports wrote it, and a vector with more rows than its file count
-    nothing: whoever reads them finds out.
-    """
-    vectors = _VectorCounts(deletes)
+def total_rows(
+    files: Sequence[PlannedFiles], deletes: DeleteFiles, limit: int | None = None
+) -> int | None:
+    """Return how many rows a scan of `files` has, None if any must be read to know."""
+    rows_of = RowsByMetadata(deletes).of
+    known = []
+    is_exact = True
     for part in files:
-        column = part.segment.numbers(s.RECORD_COUNT)
-        assert column is not None or not len(part)
-        if column is None:
-            continue
-        records = column.values[part.rows].astype(np.int64)
+        rows = rows_of(part)
+        is_known = rows >= 0
+        is_exact = is_exact and bool(is_known.all())
+        if not is_exact and limit is None:
+            return None
+        known.append(rows[is_known])
+    total = _exact_sum(known)
+    if limit is not None and total >= limit:
+        return limit
+    return total if is_exact else None
+
+
+class RowsByMetadata:
+    """The rows that files contribute to a scan, by metadata; `deletes` are those of its plan."""
+
+    def __init__(self, deletes: DeleteFiles) -> None:
+        self._vectors = _VectorCounts(deletes)
+
+    def of(self, part: PlannedFiles) -> Int64s:
+        """Return the rows of each file, -1 for one that must be read.
+
+        A negative count, as old imports wrote it, and a vector with more rows than its file count
+        nothing: whoever reads them finds out.
+        """
+        records = part.numbers(s.RECORD_COUNT)
         is_whole = np.array([residual == TRUE for residual in part.residuals], dtype=np.bool_)
-        deleted, are_vectors = vectors.of(part.deletes)
+        deleted, are_vectors = self._vectors.of(part.deletes)
         rows = records - deleted
         is_counted = is_whole[part.residual_of] & are_vectors & (rows >= 0) & (rows <= records)
-        yield np.where(is_counted, rows, -1)
+        counted: Int64s = np.where(is_counted, rows, -1)
+        return counted
 
 
 class _VectorCounts:

@@ -75,6 +75,7 @@ def _levels(counters: PlanCounters) -> tuple[Level, ...]:
     files = {
         "partition values": counters.files_skipped_by_partition,
         "column metrics": counters.files_skipped_by_metrics,
+        "limit": counters.files_skipped_by_limit,
     }
     deletes = {
         "partition values": counters.delete_files_skipped_by_partition,
@@ -84,7 +85,8 @@ def _levels(counters: PlanCounters) -> tuple[Level, ...]:
         Level(
             name="data manifests",
             total=counters.data_manifests.listed,
-            pruned=_manifest_pruning(counters.data_manifests),
+            pruned=_manifest_pruning(counters.data_manifests)
+            | {"limit": counters.data_manifests.by_limit},
             kept=counters.data_manifests.read,
         ),
         Level(

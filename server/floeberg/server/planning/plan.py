@@ -13,18 +13,20 @@ from floeberg.server.planning.steps import Step
 class ManifestCounters:
     """The manifests of one kind in a snapshot, and what ruled some out before they were read.
 
-    `without_live_files` by their counts, `by_partition` by their partition summaries, and delete
-    manifests `without_data` because no data manifest was left.
+    `without_live_files` by their counts, `by_partition` by their partition summaries, delete
+    manifests `without_data` because no data manifest was left, and data manifests `by_limit`
+    because the files of those before them have the rows that are asked for.
     """
 
     listed: int = 0
     without_live_files: int = 0
     by_partition: int = 0
     without_data: int = 0
+    by_limit: int = 0
 
     @property
     def skipped(self) -> int:
-        return self.without_live_files + self.by_partition + self.without_data
+        return self.without_live_files + self.by_partition + self.without_data + self.by_limit
 
     @property
     def read(self) -> int:
@@ -35,9 +37,10 @@ class ManifestCounters:
 class PlanCounters:
     """How much of a snapshot was looked at, and what ruled out the rest.
 
-    `files` are the data files of the manifests that were read; the two kinds of skipped ones are
-    among them. `delete_files_listed` are likewise those of the delete manifests that were read.
-    `delete_files` are the distinct delete files that tasks refer to.
+    `files` are the data files of the manifests that were read; the three kinds of skipped ones are
+    among them, of which those by limit come last and were not ruled out by the others.
+    `delete_files_listed` are likewise those of the delete manifests that were read. `delete_files`
+    are the distinct delete files that tasks refer to.
     """
 
     data_manifests: ManifestCounters = ManifestCounters()
@@ -45,6 +48,7 @@ class PlanCounters:
     files: int = 0
     files_skipped_by_partition: int = 0
     files_skipped_by_metrics: int = 0
+    files_skipped_by_limit: int = 0
     delete_files_listed: int = 0
     delete_files_skipped_by_partition: int = 0
     delete_files_skipped_by_metrics: int = 0
@@ -61,7 +65,12 @@ class PlanCounters:
 
     @property
     def files_planned(self) -> int:
-        return self.files - self.files_skipped_by_partition - self.files_skipped_by_metrics
+        return (
+            self.files
+            - self.files_skipped_by_partition
+            - self.files_skipped_by_metrics
+            - self.files_skipped_by_limit
+        )
 
     @property
     def delete_files_kept(self) -> int:
@@ -77,6 +86,7 @@ class PlanCounters:
             "files": self.files,
             "files_skipped_by_partition": self.files_skipped_by_partition,
             "files_skipped_by_metrics": self.files_skipped_by_metrics,
+            "files_skipped_by_limit": self.files_skipped_by_limit,
             "delete_files": self.delete_files,
         }
 
@@ -101,7 +111,8 @@ class PlanTrace:
 class Plan:
     """The tasks that give the rows of `scan`, in the order of the snapshot's manifests.
 
-    The tasks are columns, and objects as somebody looks at them.
+    The tasks are columns, and objects as somebody looks at them. With a limit they are those of the
+    first files that have the rows, see `RowLimit`.
 
     Two plans of the same scan are equal, whatever was cached and however fetches interleaved: their
     `trace` is not compared. `total_records` is the exact number of rows of the answer where

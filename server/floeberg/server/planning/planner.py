@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from floeberg.protocol.scans import ResolvedScan
 from floeberg.protocol.splitting import split_size_of
 from floeberg.protocol.storage import Storage
 from floeberg.server.planning.counting import count_tasks, total_rows
+from floeberg.server.planning.limiting import RowLimit
 from floeberg.server.planning.manifest_cache import ManifestCache
 from floeberg.server.planning.manifest_merging import Part
 from floeberg.server.planning.manifest_pruning import prune_manifests
@@ -43,11 +45,11 @@ def plan_files(
     """Return the plan of `scan`; `cache` spares what earlier plans have decoded, and `run` is told
     how far it is, and may stop it.
 
-    A table never written to has an empty plan. Raises `CorruptTable` for manifests that are missing
-    or damaged and for deletes that contradict each other, `Unsupported` for encrypted manifests,
-    and what `storage` and `run` raise.
+    A table never written to has an empty plan, and so has a scan of no row. Raises `CorruptTable`
+    for manifests that are missing or damaged and for deletes that contradict each other,
+    `Unsupported` for encrypted manifests, and what `storage` and `run` raise.
     """
-    if scan.snapshot is None or scan.filter == FALSE:
+    if scan.snapshot is None or scan.filter == FALSE or scan.request.limit == 0:
         return Plan(scan)
     cache = ManifestCache() if cache is None else cache
     run = PlanRun() if run is None else run
@@ -65,7 +67,16 @@ def count(
 
     Raises as `plan_files` does.
     """
+    scan = replace(scan, request=replace(scan.request, limit=None))
     return count_tasks(plan_files(scan, storage, cache, run).tasks)
+
+
+class _Attaching(NamedTuple):
+    """All deletes of a plan, what tells which apply to files, and how many rows are asked for."""
+
+    deletes: DeleteFiles
+    by_file: SegmentDeletes
+    limit: RowLimit
 
 
 class _Planner:
@@ -78,6 +89,7 @@ class _Planner:
         self._watch = Stopwatch(enter=run.enter)
         self._delete_parts: list[tuple[Segment, Int64s]] = []
         self._files: list[PlannedFiles] = []
+        self._data_manifests = 0
         self._counters = PlanCounters()
 
     def plan(self) -> Plan:
@@ -92,11 +104,10 @@ class _Planner:
             data_manifests=to_read.data_counters,
             delete_manifests=to_read.delete_counters,
         )
-        deletes = DeleteFiles()
-        index: SegmentDeletes | None = None
+        attaching: _Attaching | None = None
         places = np.concatenate([to_read.deletes, to_read.data])
         with closing(self._source.parts(listed, places)) as read:
-            while True:
+            while attaching is None or not attaching.limit.is_reached:
                 with step("read manifests"):
                     found = next(read, None)
                 if found is None:
@@ -105,26 +116,24 @@ class _Planner:
                     with step("prune delete files"):
                         self._keep_deletes(found.segment)
                     continue
-                if index is None:
+                if attaching is None:
                     with step("index deletes"):
-                        deletes = DeleteFiles(self._delete_parts)
-                        index = SegmentDeletes(
-                            deletes,
-                            self._scan.metadata.spec_by_id,
-                            self._scan.schema,
-                            may_be_imported=self._scan.metadata.name_mapping() is not None,
-                        )
+                        attaching = self._attaching()
                 with step("prune files, attach deletes"):
-                    self._keep_files(found, index)
+                    self._keep_files(found, attaching)
         with step("split"):
             split_size = split_size_of(
                 self._scan.request.split_size, self._scan.metadata.properties
             )
+            deletes = DeleteFiles() if attaching is None else attaching.deletes
             tasks = PlannedTasks(self._files, deletes, split_size)
         with step("count"):
-            total_records = self._total_records(deletes)
+            total_records = total_rows(self._files, deletes, self._scan.request.limit)
+            counters = self._counters.data_manifests
             self._counters = replace(
-                self._counters, delete_files=_referred_to(self._files, deletes)
+                self._counters,
+                data_manifests=replace(counters, by_limit=counters.read - self._data_manifests),
+                delete_files=_referred_to(self._files, deletes),
             )
         trace = replace(self._source.trace, steps=self._watch.steps)
         return Plan(self._scan, tasks, total_records, self._counters, trace)
@@ -144,11 +153,32 @@ class _Planner:
             ),
         )
 
-    def _keep_files(self, part: Part, index: SegmentDeletes) -> None:
+    def _attaching(self) -> _Attaching:
+        deletes = DeleteFiles(self._delete_parts)
+        by_file = SegmentDeletes(
+            deletes,
+            self._scan.metadata.spec_by_id,
+            self._scan.schema,
+            may_be_imported=self._scan.metadata.name_mapping() is not None,
+        )
+        return _Attaching(deletes, by_file, RowLimit(self._scan.request.limit, deletes))
+
+    def _keep_files(self, part: Part, attaching: _Attaching) -> None:
         segment = part.segment
         # a plan of many small manifests does not name them in its tickets
         manifest = part.manifests[0] if len(part.manifests) == 1 else None
         kept = self._filters[segment.spec_id].entries.kept_data_files(segment)
+        by_limit = 0
+        if len(kept.rows):
+            deletes = attaching.by_file.applying_to(segment, kept.rows)
+            files = attaching.limit.first_of(
+                PlannedFiles(
+                    segment, kept.rows, kept.residuals, kept.residual_of, deletes, manifest
+                )
+            )
+            self._files.append(files)
+            by_limit = len(kept.rows) - len(files)
+        self._data_manifests += len(part.manifests)
         counters = self._counters
         self._counters = replace(
             counters,
@@ -157,21 +187,8 @@ class _Planner:
                 counters.files_skipped_by_partition + kept.ruled_out_by_partition
             ),
             files_skipped_by_metrics=counters.files_skipped_by_metrics + kept.ruled_out_by_metrics,
+            files_skipped_by_limit=counters.files_skipped_by_limit + by_limit,
         )
-        if len(kept.rows):
-            deletes = index.applying_to(segment, kept.rows)
-            self._files.append(
-                PlannedFiles(
-                    segment, kept.rows, kept.residuals, kept.residual_of, deletes, manifest
-                )
-            )
-
-    def _total_records(self, deletes: DeleteFiles) -> int | None:
-        limit = self._scan.request.limit
-        if limit == 0:
-            return 0
-        rows = total_rows(self._files, deletes)
-        return rows if limit is None or rows is None else min(rows, limit)
 
 
 def _referred_to(files: Sequence[PlannedFiles], deletes: DeleteFiles) -> int:
