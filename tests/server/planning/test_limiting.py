@@ -85,6 +85,27 @@ def test_manifests_that_follow_are_not_read(create):
     assert found.counters.files == found.counters.files_planned == 2
 
 
+def test_only_the_first_manifests_are_fetched_where_they_have_the_rows(create):
+    table = create()
+    table.entries_per_manifest = 1
+    with table.commit() as commit:
+        for first in range(90):
+            commit.append(rows(first, first + 1))
+    storage = RecordingStorage()
+    in_order = [line["manifest_path"] for line in table.lines(table.snapshot_id)]
+
+    found = plan_files(scan_of(table, limit=2), storage)
+
+    assert (found.total_records, len(found.tasks)) == (2, 2)
+    assert found.counters.data_manifests.read == found.trace.manifests_fetched == 2
+    assert set(in_order[:2]) < set(storage.read_locations)
+    assert not set(in_order[8:]) & set(storage.read_locations)
+
+    # what they do not have, the others have
+    for limit, filter_, tasks in ((88, None, 88), (100, None, 90), (3, ["=", "region", "us"], 0)):
+        assert len(plan_files(scan_of(table, filter_, limit=limit), storage).tasks) == tasks
+
+
 def test_nothing_is_read_for_no_row(create):
     table = create()
     table.append(rows(0, 3))

@@ -7,7 +7,7 @@ that somebody looks at. Spec: "Scan Planning".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,8 +26,9 @@ from floeberg.protocol.storage import Storage
 from floeberg.server.planning.counting import count_tasks, total_rows
 from floeberg.server.planning.limiting import RowLimit
 from floeberg.server.planning.manifest_cache import ManifestCache
+from floeberg.server.planning.manifest_list import ManifestList
 from floeberg.server.planning.manifest_merging import Part
-from floeberg.server.planning.manifest_pruning import prune_manifests
+from floeberg.server.planning.manifest_pruning import ManifestsToRead, prune_manifests
 from floeberg.server.planning.manifest_source import ManifestSource
 from floeberg.server.planning.plan import CountResult, Plan, PlanCounters
 from floeberg.server.planning.pruning import SpecFilters
@@ -71,6 +72,10 @@ def count(
     return count_tasks(plan_files(scan, storage, cache, run).tasks)
 
 
+# what a plan with a limit begins with
+_FIRST, _FIRST_BYTES = 8, 8 << 20
+
+
 class _Attaching(NamedTuple):
     """All deletes of a plan, what tells which apply to files, and how many rows are asked for."""
 
@@ -105,8 +110,7 @@ class _Planner:
             delete_manifests=to_read.delete_counters,
         )
         attaching: _Attaching | None = None
-        places = np.concatenate([to_read.deletes, to_read.data])
-        with closing(self._source.parts(listed, places)) as read:
+        with closing(self._parts(listed, to_read)) as read:
             while attaching is None or not attaching.limit.is_reached:
                 with step("read manifests"):
                     found = next(read, None)
@@ -137,6 +141,21 @@ class _Planner:
             )
         trace = replace(self._source.trace, steps=self._watch.steps)
         return Plan(self._scan, tasks, total_records, self._counters, trace)
+
+    def _parts(self, listed: ManifestList, to_read: ManifestsToRead) -> Generator[Part, None, None]:
+        """Yield what is read of the list, deletes first; see `ManifestSource.parts`.
+
+        With a limit, the first data manifests are read without any others ahead of them: they
+        probably have the rows.
+        """
+        first = len(to_read.data)
+        if self._scan.request.limit is not None:
+            upto = np.cumsum(listed.lengths[to_read.data[:_FIRST]])
+            first = max(int(np.searchsorted(upto, _FIRST_BYTES, side="right")), 1)
+        turns = np.concatenate([to_read.deletes, to_read.data[:first]]), to_read.data[first:]
+        for places in filter(len, turns):
+            with closing(self._source.parts(listed, places)) as read:
+                yield from read
 
     def _keep_deletes(self, segment: Segment) -> None:
         kept = self._filters[segment.spec_id].entries.kept_delete_files(segment)
