@@ -7,13 +7,13 @@ from floeberg.process.storage import StorageCache
 from floeberg.protocol.errors import BadConfig, UnknownCatalog
 from floeberg.server.catalogs import (
     CatalogConfig,
-    PyIcebergCatalog,
     WarehouseCatalog,
     configure_catalogs,
     read_catalog_flag,
     read_catalogs_table,
 )
 from floeberg.server.catalogs.config import open_catalog
+from floeberg.server.catalogs.pyiceberg_catalog import PyIcebergCatalog
 from tests.support.documents import empty_metadata, write_empty_table
 
 FILE = """

@@ -28,7 +28,8 @@ from floeberg.protocol.errors import (
 )
 from floeberg.protocol.manifests import read_manifest_list
 from floeberg.protocol.storage import StorageConfig
-from floeberg.server.catalogs import Catalog, Catalogs, PyIcebergCatalog
+from floeberg.server.catalogs import Catalog, Catalogs
+from floeberg.server.catalogs.pyiceberg_catalog import PyIcebergCatalog
 from tests.support.services import STRANGER, WAREHOUSE
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "text": ["a", None, "c"]})

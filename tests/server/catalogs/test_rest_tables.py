@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from floeberg.protocol.errors import AccessDenied, CatalogUnavailable, UnknownTable
-from floeberg.server.catalogs import PyIcebergCatalog
+from floeberg.server.catalogs.pyiceberg_catalog import PyIcebergCatalog
 from tests.support.documents import empty_metadata
 
 LOCATION = "s3://lake/db/t"

@@ -11,7 +11,8 @@ from pyiceberg.catalog import Catalog as PyCatalog
 from pyiceberg.catalog import load_catalog
 
 from floeberg.client import connect
-from floeberg.server.catalogs import Catalogs, PyIcebergCatalog
+from floeberg.server.catalogs import Catalogs
+from floeberg.server.catalogs.pyiceberg_catalog import PyIcebergCatalog
 from tests.support.fleet import LocalFleet, local_fleet, read_all
 from tests.support.services import Seaweed
 

@@ -17,7 +17,8 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import DataScan, Table
 
-from floeberg.server.catalogs import Catalogs, PyIcebergCatalog
+from floeberg.server.catalogs import Catalogs
+from floeberg.server.catalogs.pyiceberg_catalog import PyIcebergCatalog
 from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.lake import TableWriter, required, schema, struct
 from tests.support.services import Seaweed

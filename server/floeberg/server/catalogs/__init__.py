@@ -1,7 +1,8 @@
 """Catalogs: where table names lead to.
 
 `Catalogs` holds several side by side; each is a warehouse of directories, or any catalog that
-PyIceberg has a client for. `configure_catalogs` makes them from a configuration.
+PyIceberg has a client for (`pyiceberg_catalog`, which is imported where there is one).
+`configure_catalogs` makes them from a configuration.
 """
 
 from floeberg.server.catalogs.catalog import Catalog, LoadedTable
@@ -12,7 +13,6 @@ from floeberg.server.catalogs.config import (
     read_catalog_flag,
     read_catalogs_table,
 )
-from floeberg.server.catalogs.pyiceberg_catalog import PyIcebergCatalog
 from floeberg.server.catalogs.registry import Catalogs, Listing
 from floeberg.server.catalogs.warehouse import WarehouseCatalog
 
@@ -22,7 +22,6 @@ __all__ = [
     "Catalogs",
     "Listing",
     "LoadedTable",
-    "PyIcebergCatalog",
     "WarehouseCatalog",
     "configure_catalogs",
     "open_catalog",

@@ -9,6 +9,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+DEADLINE_SECONDS = 30.0
+"""How long a catalog is waited for where nothing else is said."""
+
 _MAX_THREADS = 64
 
 

@@ -23,8 +23,8 @@ from floeberg.process.storage import StorageCache
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.storage import StorageFactory
 from floeberg.protocol.suggestions import nearest
+from floeberg.server.catalogs.bounded_calls import DEADLINE_SECONDS
 from floeberg.server.catalogs.catalog import Catalog
-from floeberg.server.catalogs.pyiceberg_catalog import DEADLINE_SECONDS, PyIcebergCatalog
 from floeberg.server.catalogs.registry import Catalogs
 from floeberg.server.catalogs.warehouse import WarehouseCatalog
 
@@ -152,6 +152,9 @@ def open_catalog(config: CatalogConfig, storage_factory: StorageFactory) -> Cata
             config.rebase,
             storage_factory=storage_factory,
         )
+    # PyIceberg takes a second to import, which a warehouse need not wait for
+    from floeberg.server.catalogs.pyiceberg_catalog import PyIcebergCatalog
+
     library: dict[str, object] = {**config.properties}
     if config.uri is not None:
         library["uri"] = config.uri

@@ -19,7 +19,7 @@ from floeberg.process.storage import StorageCache
 from floeberg.protocol.errors import BadConfig, FloebergError, NotATable, UnknownTable
 from floeberg.protocol.storage import StorageConfig, StorageFactory
 from floeberg.protocol.suggestions import nearest
-from floeberg.server.catalogs.bounded_calls import BoundedCalls
+from floeberg.server.catalogs.bounded_calls import DEADLINE_SECONDS, BoundedCalls
 from floeberg.server.catalogs.catalog import LoadedTable
 from floeberg.server.catalogs.file_properties import credentials_for, file_properties
 from floeberg.server.catalogs.foreign_errors import NOT_FOUND, catalog_error
@@ -30,7 +30,6 @@ from floeberg.server.catalogs.secrets import SecretValues
 
 T = TypeVar("T")
 
-DEADLINE_SECONDS = 30.0
 # deeper than any catalog nests; a catalog that lists a namespace below itself must not hold us up
 _MAX_DEPTH = 16
 _ASKED_NAMESPACES = 3  # for a suggestion
