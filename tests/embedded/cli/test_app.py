@@ -142,7 +142,7 @@ def test_explain_shows_what_is_pruned_and_by_what(orders: list[str]):
     assert files == {
         "name": "data files",
         "total": 21,
-        "pruned": {"partition values": 14, "column metrics": 5},
+        "pruned": {"partition values": 14, "column metrics": 5, "limit": 0},
         "kept": 2,
     }
     assert all(step["name"] in text for step in found["steps"])
