@@ -25,7 +25,7 @@ import pyarrow as pa
 from fastavro import parse_schema, schemaless_reader
 from fastavro.schema import SchemaParseException, UnknownType
 
-from floeberg.protocol.avro_codecs import CODECS
+from floeberg.protocol.avro_codecs import CODECS, DeflatedBlocks
 from floeberg.protocol.errors import CorruptManifest, Unsupported
 from floeberg.protocol.types import Json
 
@@ -75,7 +75,7 @@ class AvroFile:
     metadata: Mapping[str, bytes]
     schema_text: bytes
     packed: tuple[tuple[int, bytes], ...]
-    inflate: Callable[[bytes], bytes]
+    inflate: Callable[[bytes], bytes | bytearray]
 
     def text(self, name: str) -> str | None:
         """Return a value of the header as text, or None when the header lacks it."""
@@ -106,7 +106,7 @@ class AvroFile:
             schema = json.loads(self.schema_text)
             return schema, _by_field_id(schema)
 
-    def blocks(self) -> Iterator[tuple[int, bytes]]:
+    def blocks(self) -> Iterator[tuple[int, bytes | bytearray]]:
         """Yield the number of records and the inflated bytes of each block, in order.
 
         Raises `CorruptManifest`.
@@ -152,7 +152,7 @@ def read_avro(raw: bytes, where: str) -> AvroFile:
         sync = reader.take(_SYNC_BYTES)
         schema_text = metadata["avro.schema"]
         codec = metadata.get("avro.codec", b"null").decode()
-        inflate = CODECS.get(codec)
+        inflate = DeflatedBlocks() if codec == "deflate" else CODECS.get(codec)
         if inflate is None:
             raise Unsupported(f"{where} is compressed with {codec!r}, which is no codec of Avro's")
         packed = []

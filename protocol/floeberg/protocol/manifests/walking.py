@@ -217,7 +217,7 @@ class _Walker:
         self._drain()
         return found.walk(self._counts, self._keys, bool(self._state["beyond_ascii"]))
 
-    def _add_block(self, count: int, data: bytes) -> None:
+    def _add_block(self, count: int, data: bytes | bytearray) -> None:
         """Have a block walked, together with others."""
         size = BLOCK.itemsize + len(data)
         if self._blocks_end + size > self._blocks_at + _BYTES_AT_ONCE:
