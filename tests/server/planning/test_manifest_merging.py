@@ -77,29 +77,6 @@ def test_a_few_manifests_stay_alone():
     assert len(runs_of([manifest(i) for i in range(60)])) == 60
 
 
-def test_what_entries_inherit_and_the_table_tell_manifests_apart():
-    facts: list[dict[str, Any]] = [
-        {},
-        {"length": 1},
-        {"spec_id": 1},
-        {"content": ManifestContent.DELETES},
-        {"sequence_number": 1},
-        {"added_snapshot_id": 1},
-        {"first_row_id": 1},
-    ]
-    several = [manifest(1, **f) for f in facts]
-    digests = [
-        row.tobytes()
-        for listed, table in ((several, "uuid"), (several, None), ([manifest(2)], "uuid"))
-        for row in ManifestList(listed, table).digests
-    ]
-
-    assert len(set(digests)) == len(digests)
-    # and another list says the same of them
-    again = ManifestList([manifest(3), *several], "uuid").digests[1:]
-    assert [row.tobytes() for row in again] == digests[: len(several)]
-
-
 # --- plans ----------------------------------------------------------------------------------------
 
 

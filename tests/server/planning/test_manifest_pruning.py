@@ -62,7 +62,7 @@ def pruned(listed: ManifestList, scan: ResolvedScan) -> ManifestsToRead:
 
 
 @given(manifests_=st.lists(manifests(), max_size=8), expression=filters.expressions)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_the_same_manifests_are_kept_for_the_same_reasons(
     manifests_: list[ManifestFile], expression: Expression
 ) -> None:

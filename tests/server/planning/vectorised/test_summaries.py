@@ -152,7 +152,7 @@ def test_a_field_of_unknown_type_says_nothing():
 
 
 @given(data=st.data(), type_=primitive_types)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_every_operator_and_type_answers_as_for_one_manifest(data: st.DataObject, type_: Any):
     spec = PartitionSpec(0, (PartitionField((1,), 1000, "c", Identity()),))
     types = spec.partition_type(Schema((NestedField(1, "c", type_),)))
