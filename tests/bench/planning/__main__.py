@@ -102,7 +102,7 @@ def _sides(
     restarted = partial(ours, "--disk-cache", str(disk_cache))
     peer = partial(SideProcess, arguments.peers)
     sides = [
-        SideOfComparison(WARM, ours),
+        SideOfComparison(WARM, ours, awake=True),
         SideOfComparison(COLD, ours, forget=True),
         SideOfComparison(RESTARTED, restarted, anew=True),
         SideOfComparison(JAVA, partial(peer, "java_side")),

@@ -72,13 +72,16 @@ class SideProcess:
 class SideOfComparison:
     """A side as it stands in the report: its process, and what it may remember between plans.
 
-    `anew`: each plan has a process of its own, whose start isn't measured.
+    `anew`: each plan has a process of its own, whose start isn't measured. `awake`: the filter
+    before is planned once more first, as by a process that plans all the time: after seconds in
+    which others ran, code and data are far from the processor.
     """
 
     name: str
     begin: Callable[[], SideProcess]
     forget: bool = False
     anew: bool = False
+    awake: bool = False
     only_round: int | None = None
     """The one round of a side that takes minutes; it has no other, not even to get warm."""
 
@@ -130,6 +133,8 @@ class Sides:
                 if side.name in refusals or side.only_round not in (None, turn):
                     continue
                 told(f"round {turn} of {len(filters) - 1}: {side.name}")
+                if side.awake and turn:
+                    self._plan(side, metadata_file, filters[turn - 1])
                 found = self._plan(side, metadata_file, filter_)
                 if isinstance(found, str):
                     refusals[side.name] = found

@@ -32,7 +32,7 @@ def test_each_filter_but_the_first_is_measured_by_every_side(
     metadata_file: Path, floeberg: partial[SideProcess]
 ):
     sides = [
-        SideOfComparison(WARM, floeberg),
+        SideOfComparison(WARM, floeberg, awake=True),
         SideOfComparison(COLD, floeberg, forget=True),
         SideOfComparison("new", floeberg, anew=True, only_round=1),
     ]
