@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from floeberg.client.connection import Connection
 from floeberg.client.unreachable import floeberg_errors
-from floeberg.protocol.actions import Action, Reply
+from floeberg.protocol.actions import Action
+from floeberg.protocol.bodies import Reply
 
 RequestT = TypeVar("RequestT", bound=BaseModel)
 ReplyT = TypeVar("ReplyT", bound=Reply)

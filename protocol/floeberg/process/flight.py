@@ -6,10 +6,12 @@ Left to pyarrow, such a call fails without a word and without a code.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar, NoReturn
 
 import pyarrow.flight as fl
 
+from floeberg.process.failures import Failures
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import as_flight_errors
 
@@ -21,8 +23,22 @@ class FlightService(fl.FlightServerBase):
 
     answers: ClassVar[str]
 
+    def __init__(
+        self, location: str, failures: Failures, tls: list[tuple[str, str]] | None = None
+    ) -> None:
+        self._failures = failures
+        super().__init__(location, tls_certificates=tls)
+
+    @contextmanager
+    def answering(self, context: fl.ServerCallContext) -> Iterator[None]:
+        """Raise what the block, a part of a call's answer, raises in the form that clients get, and
+        count it.
+        """
+        with self._failures.counted(), as_flight_errors(context):
+            yield
+
     def _refuse(self, context: fl.ServerCallContext, call: str) -> NoReturn:
-        with as_flight_errors(context):
+        with self.answering(context):
             raise Unsupported(f"{call} is not served here: this service answers {self.answers}")
         raise AssertionError("as_flight_errors raises what is raised within")
 

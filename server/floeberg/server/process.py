@@ -9,6 +9,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from floeberg.process.failures import Failures
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
@@ -26,6 +27,7 @@ from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.scans import ScanPolicy, Scans
 from floeberg.server.flight.service import CoordinatorServer
+from floeberg.server.flight.status import CoordinatorFacts
 from floeberg.server.planning import ManifestCache, SegmentFiles
 from floeberg.server.rest import RestPlanner, RestService
 
@@ -65,7 +67,17 @@ class CoordinatorService:
         self._scans = Scans(
             catalogs, self.members, keyring, policy, storages, registry, runs, manifests=manifests
         )
-        self._actions = Actions(catalogs, self.members, self._scans, runs)
+        self._failures = Failures(registry)
+        self._facts = CoordinatorFacts(
+            catalogs,
+            self.members,
+            runs,
+            self._scans.outcomes,
+            manifests,
+            self._failures,
+            is_draining=lambda: self._stopping,
+        )
+        self._actions = Actions(catalogs, self.members, self._scans, self._facts)
         self._proxy = Proxy(self.members, keyring, registry, config.trusted_roots())
         self._rest: RestService | None = None
         if config.rest_planning:
@@ -96,6 +108,7 @@ class CoordinatorService:
                 self._scans,
                 self._actions,
                 self._proxy,
+                self._failures,
                 config.tls_pair(),
             )
         except (pa.ArrowException, OSError) as exc:

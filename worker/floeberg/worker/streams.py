@@ -23,6 +23,7 @@ from floeberg.protocol.storage import Storage, StorageFactory
 from floeberg.protocol.tickets import OpenTicket, ReadPlan, ResumePlace, encode_place, open_ticket
 from floeberg.worker.budget import Admission, Budget
 from floeberg.worker.metrics import WorkerMetrics
+from floeberg.worker.stream_log import StreamLog, StreamRecord
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ class Redeemer:
         metrics: WorkerMetrics,
         read: ReadTasks,
         open_storage: StorageFactory,
+        log: StreamLog,
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -74,6 +76,7 @@ class Redeemer:
         self._metrics = metrics
         self._read = read
         self._open_storage = open_storage
+        self._log = log
         self._now_ms = now_ms
         self._draining = threading.Event()
         self._cut = threading.Event()
@@ -92,6 +95,7 @@ class Redeemer:
             admission = self._budget.admit()
         except FloebergError:
             self._metrics.streams_ended.labels("refused").inc()
+            self._log.refused()
             raise
         batches = self._batches(ticket, admission, is_cancelled)
         # A generator that is dropped before its first batch never comes to its `finally`.
@@ -124,39 +128,40 @@ class Redeemer:
             if self._cut.is_set():
                 raise ServerUnavailable("the worker stopped in the middle of the stream")
 
-        rows = sent = 0
-        began = time.monotonic()
-        outcome = "failed"
+        log = self._log.stream(
+            plan.metadata.location or "", ticket.principal, len(plan.tasks), ticket.resume
+        )
         try:
-            storage = InterruptibleStorage(self._open_storage(plan.storage), check)
-            for placed in self._read(plan, storage, resume=ticket.resume):
-                check()
-                size = placed.batch.nbytes
-                admission.hold(size)
-                yield placed.batch, encode_place(placed.place)
-                rows += placed.batch.num_rows
-                sent += size
-                self._metrics.rows.inc(placed.batch.num_rows)
-                self._metrics.bytes.inc(size)
-            outcome = "done"
-        except (Cancelled, GeneratorExit):
-            outcome = "cancelled"
-            raise
+            with log as record:
+                storage = InterruptibleStorage(self._open_storage(plan.storage), check)
+                for placed in self._read(plan, storage, resume=ticket.resume):
+                    check()
+                    rows, size = placed.batch.num_rows, placed.batch.nbytes
+                    admission.hold(size)
+                    record.offer(placed.place, rows, size)
+                    yield placed.batch, encode_place(placed.place)
+                    record.taken()
+                    self._metrics.rows.inc(rows)
+                    self._metrics.bytes.inc(size)
         finally:
             with checking:
                 ended = True
             admission.release()
-            seconds = time.monotonic() - began
-            self._metrics.streams_ended.labels(outcome).inc()
-            self._metrics.stream_seconds.observe(seconds)
-            logger.info(
-                "stream ended",
-                extra={
-                    "outcome": outcome,
-                    "principal": ticket.principal,
-                    "tasks": len(plan.tasks),
-                    "rows": rows,
-                    "bytes": sent,
-                    "seconds": round(seconds, 3),
-                },
-            )
+            self._tell(record)
+
+    def _tell(self, record: StreamRecord) -> None:
+        """Count and log a stream that has ended."""
+        self._metrics.streams_ended.labels(record.outcome).inc()
+        self._metrics.stream_seconds.observe(record.seconds)
+        logger.info(
+            "stream ended",
+            extra={
+                "outcome": record.outcome,
+                "code": record.code,
+                "principal": record.principal,
+                "tasks": record.tasks,
+                "rows": record.rows,
+                "bytes": record.bytes,
+                "seconds": round(record.seconds, 3),
+            },
+        )

@@ -22,6 +22,7 @@ from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import Cancelled, NoWorkers, PlanTooLarge
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.status import QueryKind
 from floeberg.protocol.storage import StorageFactory
 from floeberg.protocol.tickets import ReadOptions, ReadPlan
 from floeberg.server.catalogs import Catalogs, LoadedTable
@@ -138,7 +139,7 @@ class Scans:
 
     def schema(self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves) -> pa.Schema:
         """Return the schema of a scan's rows; nothing is planned."""
-        with self._run(command, None, is_cancelled) as run:
+        with self._run(command, None, is_cancelled, "schema") as run:
             return arrow_schema(
                 self._resolve(command, Stopwatch(enter=run.enter), run)[1].projection
             )
@@ -165,6 +166,7 @@ class Scans:
                     raise NoWorkers()
                 plan = self.plan_resolved(table, scan, run)
                 answer = self._answer(PlannedScan(table, plan), workers, principal, watch)
+                run.endpoints = len(answer.endpoints)
             outcome = "planned"
         except Cancelled:
             outcome = "cancelled"
@@ -190,13 +192,15 @@ class Scans:
 
     def plan(self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves) -> PlannedScan:
         """Return the plan of a scan, for a person or a program to look at."""
-        with self._run(command, None, is_cancelled) as run:
+        with self._run(command, None, is_cancelled, "plan") as run:
             table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
             return PlannedScan(table, self.plan_resolved(table, scan, run))
 
     def plan_resolved(self, table: LoadedTable, scan: ResolvedScan, run: PlanRun) -> Plan:
         """Return the plan of a scan that was resolved elsewhere."""
-        return plan_files(scan, self._open_storage(table.storage), self._cache(table), run)
+        storage = self._open_storage(table.storage)
+        plan = run.plan = plan_files(scan, storage, self._cache(table), run)
+        return plan
 
     def explain(
         self,
@@ -208,7 +212,7 @@ class Scans:
 
         Without workers there are no endpoints, and that is no error.
         """
-        with self._run(command, principal, is_cancelled) as run:
+        with self._run(command, principal, is_cancelled, "explain") as run:
             before, after = Stopwatch(enter=run.enter), Stopwatch(enter=run.enter)
             table, scan = self._resolve(command, before, run)
             plan = self.plan_resolved(table, scan, run)
@@ -235,7 +239,7 @@ class Scans:
         self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves
     ) -> tuple[CountResult, ResolvedScan]:
         """Return how many rows metadata counts in a scan, its limit not applied."""
-        with self._run(command, None, is_cancelled) as run:
+        with self._run(command, None, is_cancelled, "count") as run:
             table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
             storage = self._open_storage(table.storage)
             return count(scan, storage, self._cache(table), run), scan
@@ -244,9 +248,13 @@ class Scans:
         return self._manifests.within(table.storage.store)
 
     def _run(
-        self, command: ScanCommand, principal: str | None, is_cancelled: IsCancelled
+        self,
+        command: ScanCommand,
+        principal: str | None,
+        is_cancelled: IsCancelled,
+        kind: QueryKind = "scan",
     ) -> AbstractContextManager[PlanRun]:
-        return self._runs.run(str(command.table), principal, is_cancelled)
+        return self._runs.run(str(command.table), principal, is_cancelled, kind)
 
     def _resolve(
         self, command: ScanCommand, watch: Stopwatch, run: PlanRun
