@@ -28,7 +28,8 @@ def log(clock: Clock) -> StreamLog:
 def test_a_stream_tells_how_far_it_is_and_how_long_its_client_makes_it_wait(
     log: StreamLog, clock: Clock
 ) -> None:
-    with log.stream("db.orders", "ann", tasks=3, resume=START) as stream:
+    stream = log.record("db.orders", "ann", tasks=3, resume=START)
+    with log.follow(stream):
         clock.seconds += 2
         stream.offer(ResumePlace(1, 0), rows=10, size_bytes=800)
         clock.seconds += 3
@@ -47,7 +48,8 @@ def test_a_stream_tells_how_far_it_is_and_how_long_its_client_makes_it_wait(
 
 def test_what_became_of_streams_is_remembered_newest_first(log: StreamLog, clock: Clock) -> None:
     def run(table: str, error: BaseException | None = None) -> None:
-        with log.stream(table, None, tasks=1, resume=START) as stream:
+        stream = log.record(table, None, tasks=1, resume=START)
+        with log.follow(stream):
             stream.offer(ResumePlace(1, 0), rows=5, size_bytes=40)
             stream.taken()
             if error is not None:
@@ -73,7 +75,7 @@ def test_what_became_of_streams_is_remembered_newest_first(log: StreamLog, clock
 
 def test_only_the_last_streams_are_remembered(log: StreamLog) -> None:
     for number in range(150):
-        with log.stream(f"t{number}", None, tasks=1, resume=START):
+        with log.follow(log.record(f"t{number}", None, tasks=1, resume=START)):
             pass
 
     assert len(log.recent()) == 100
@@ -81,7 +83,8 @@ def test_only_the_last_streams_are_remembered(log: StreamLog) -> None:
 
 
 def test_a_stream_at_its_last_row_is_in_its_last_task(log: StreamLog) -> None:
-    with log.stream("t", None, tasks=2, resume=START) as stream:
+    stream = log.record("t", None, tasks=2, resume=START)
+    with log.follow(stream):
         stream.offer(ResumePlace(2, 0), rows=1, size_bytes=8)
         (entry,) = log.running()
 

@@ -1,7 +1,8 @@
 """The HTTP side port of a process: is it alive, is it ready, what has it counted.
 
 `/healthz` says that the process answers, `/readyz` whether it should be given work (and if not,
-why), `/metrics` gives Prometheus its numbers. All of it is read-only and without names of tables.
+why), `/metrics` gives Prometheus its numbers. All of it is read-only and without names of tables;
+what names them (`floeberg.process.page`) comes as `routes`, with a rule of its own for who sees it.
 """
 
 from __future__ import annotations

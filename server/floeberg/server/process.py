@@ -13,7 +13,8 @@ from floeberg.process.failures import Failures
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
-from floeberg.process.service import advertised_location, is_wildcard
+from floeberg.process.page import StatusRoutes
+from floeberg.process.service import advertised_location, is_loopback, is_wildcard
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
@@ -28,6 +29,7 @@ from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.scans import ScanPolicy, Scans
 from floeberg.server.flight.service import CoordinatorServer
 from floeberg.server.flight.status import CoordinatorFacts
+from floeberg.server.flight.status_page import coordinator_page
 from floeberg.server.planning import ManifestCache, SegmentFiles
 from floeberg.server.rest import RestPlanner, RestService
 
@@ -87,12 +89,18 @@ class CoordinatorService:
             self._rest = RestService(
                 catalogs, planner, registry, wait_seconds=config.rest_wait_seconds
             )
+        page = StatusRoutes(
+            render=lambda: coordinator_page(self._facts.status()),
+            json=lambda: self._facts.status().model_dump_json(),
+            visibility=config.status_page,
+            is_loopback=is_loopback(config.http_host),
+        )
         self._http = HttpService(
             registry,
             self._readiness,
             host=config.http_host,
             port=config.http_port,
-            routes=self._rest.routes if self._rest else (),
+            routes=[*page.routes, *(self._rest.routes if self._rest else ())],
         )
         self._server: CoordinatorServer | None = None
         self._stopping = False

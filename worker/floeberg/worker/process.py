@@ -16,7 +16,8 @@ from floeberg.process.failures import Failures
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
-from floeberg.process.service import advertised_location
+from floeberg.process.page import StatusRoutes
+from floeberg.process.service import advertised_location, is_loopback
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.process.version import floeberg_version
 from floeberg.protocol.errors import BadConfig
@@ -33,6 +34,7 @@ from floeberg.worker.reading import to_batches_for_tasks
 from floeberg.worker.reading.named import MANIFEST_CACHE_BYTES
 from floeberg.worker.service import WorkerServer
 from floeberg.worker.status import WorkerFacts
+from floeberg.worker.status_page import worker_page
 from floeberg.worker.stream_log import StreamLog
 from floeberg.worker.streams import ReadTasks, Redeemer
 
@@ -84,8 +86,18 @@ class WorkerService:
             seats=lambda: self._membership.seats if self._membership else {},
             is_draining=lambda: self._stopping,
         )
+        page = StatusRoutes(
+            render=lambda: worker_page(self._status()),
+            json=lambda: self._status().model_dump_json(),
+            visibility=config.status_page,
+            is_loopback=is_loopback(config.http_host),
+        )
         self._http = HttpService(
-            registry, self._readiness, host=config.http_host, port=config.http_port
+            registry,
+            self._readiness,
+            host=config.http_host,
+            port=config.http_port,
+            routes=page.routes,
         )
         self._server: WorkerServer | None = None
         self._membership: Membership | None = None

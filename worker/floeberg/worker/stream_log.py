@@ -104,18 +104,21 @@ class StreamLog:
         self._ended: dict[str, int] = {}
         self._rows = self._bytes = 0
 
-    @contextmanager
-    def stream(
+    def record(
         self, table: str, principal: str | None, tasks: int, resume: ResumePlace
-    ) -> Iterator[StreamRecord]:
-        """Give the record of a stream that runs within the block; how that ends is its outcome."""
-        record = StreamRecord(table, principal, tasks, resume, self._now_ms(), self._now_seconds)
+    ) -> StreamRecord:
+        """Return the record of a stream that begins now."""
+        return StreamRecord(table, principal, tasks, resume, self._now_ms(), self._now_seconds)
+
+    @contextmanager
+    def follow(self, record: StreamRecord) -> Iterator[None]:
+        """Let a stream run within the block; how that ends is its outcome."""
         with self._lock:
             self._running[id(record)] = record
         outcome: Outcome = "done"
         code: str | None = None
         try:
-            yield record
+            yield
         except (Cancelled, GeneratorExit):
             outcome, code = "cancelled", Cancelled.code
             raise

@@ -128,11 +128,11 @@ class Redeemer:
             if self._cut.is_set():
                 raise ServerUnavailable("the worker stopped in the middle of the stream")
 
-        log = self._log.stream(
+        record = self._log.record(
             plan.metadata.location or "", ticket.principal, len(plan.tasks), ticket.resume
         )
         try:
-            with log as record:
+            with self._log.follow(record):
                 storage = InterruptibleStorage(self._open_storage(plan.storage), check)
                 for placed in self._read(plan, storage, resume=ticket.resume):
                     check()

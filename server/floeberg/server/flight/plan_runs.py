@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from floeberg.process.background import Background
 from floeberg.protocol.errors import Cancelled, FloebergError, InternalError
 from floeberg.protocol.status import PlanFacts, QueryEntry, QueryKind, RunningPlan
-from floeberg.server.planning import PlanRun, Turns
+from floeberg.server.planning import PlanProgress, PlanRun, Turns
 
 # Many may wait in vain for a store that hangs, and nobody else may wait for a thread because of it.
 _REQUESTS_AT_ONCE = 512
@@ -85,24 +85,24 @@ class PlanRuns:
         """Return how far each plan has come, the oldest first."""
         with self._lock:
             runs = tuple(self._running.values())
-        progress = [(kind, run.progress) for kind, run in runs]
-        return tuple(
-            RunningPlan(
-                kind=kind,
-                table=p.table,
-                principal=p.principal,
-                phase=p.phase,
-                manifests=p.manifests,
-                manifests_read=p.manifests_read,
-                seconds=p.seconds,
-            )
-            for kind, p in progress
-        )
+        return tuple(_running(kind, run.progress) for kind, run in runs)
 
     def recent(self) -> tuple[QueryEntry, ...]:
         """Return what became of the last plans, the newest first."""
         with self._lock:
             return tuple(self._recent)
+
+
+def _running(kind: QueryKind, progress: PlanProgress) -> RunningPlan:
+    return RunningPlan(
+        kind=kind,
+        table=progress.table,
+        principal=progress.principal,
+        phase=progress.phase,
+        manifests=progress.manifests,
+        manifests_read=progress.manifests_read,
+        seconds=progress.seconds,
+    )
 
 
 def _entry(kind: QueryKind, run: PlanRun, began_ms: int, error: BaseException | None) -> QueryEntry:
