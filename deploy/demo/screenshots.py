@@ -2,13 +2,16 @@
 
 Serves the demo's lake to a few clients at once, some of them slow and some wrong, and looks at
 coordinator and worker with a real browser: at a desktop's width and a phone's, light and dark. It
-fails where the browser complains, or where a page is wider than its window.
+fails where the browser complains, or where a page is wider than its window. With `pngquant` the
+pictures are a third as large.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -76,6 +79,8 @@ def take(window: Browser, url: str, path: Path, size: tuple[int, int], *, is_dar
     assert page_width <= width, f"{url} is {page_width} wide in a window of {width}"
     page_height = window.run("return document.documentElement.scrollHeight")
     window.screenshot(path, width, min(page_height, MOST_HEIGHT))
+    if shutil.which("pngquant"):
+        subprocess.run(["pngquant", "--force", "--ext", ".png", "64", str(path)], check=True)
     sys.stdout.write(f"{path}: {path.stat().st_size:,} bytes\n")
 
 
@@ -120,7 +125,7 @@ def _reads_all(coordinator: str, ended: threading.Event) -> None:
     with connect(coordinator) as lake:
         for table, filter_ in (
             ("nyc.trips", None),
-            ("nyc.trips", "distance > 20"),
+            ("nyc.trips", "picked_up_at >= '2024-10-01T00:00:00' AND distance > 20"),
             ("shop.orders", None),
             ("shop.events", None),
         ):

@@ -4,7 +4,7 @@ import pytest
 
 from floeberg.protocol.errors import Cancelled, MissingFile
 from floeberg.protocol.plans import START, ResumePlace
-from floeberg.worker.stream_log import StreamLog
+from floeberg.worker.stream_log import StreamLog, StreamRecord
 
 
 class Clock:
@@ -25,10 +25,16 @@ def log(clock: Clock) -> StreamLog:
     return StreamLog(now_seconds=clock, now_ms=lambda: int(clock.seconds * 1000))
 
 
+def record(
+    log: StreamLog, clock: Clock, table: str, principal: str | None = None, tasks: int = 1
+) -> StreamRecord:
+    return StreamRecord("r1", table, principal, tasks, START, int(clock.seconds * 1000), clock)
+
+
 def test_a_stream_tells_how_far_it_is_and_how_long_its_client_makes_it_wait(
     log: StreamLog, clock: Clock
 ) -> None:
-    stream = log.record("db.orders", "ann", tasks=3, resume=START)
+    stream = record(log, clock, "db.orders", "ann", tasks=3)
     with log.follow(stream):
         clock.seconds += 2
         stream.offer(ResumePlace(1, 0), rows=10, size_bytes=800)
@@ -48,7 +54,7 @@ def test_a_stream_tells_how_far_it_is_and_how_long_its_client_makes_it_wait(
 
 def test_what_became_of_streams_is_remembered_newest_first(log: StreamLog, clock: Clock) -> None:
     def run(table: str, error: BaseException | None = None) -> None:
-        stream = log.record(table, None, tasks=1, resume=START)
+        stream = record(log, clock, table)
         with log.follow(stream):
             stream.offer(ResumePlace(1, 0), rows=5, size_bytes=40)
             stream.taken()
@@ -73,17 +79,17 @@ def test_what_became_of_streams_is_remembered_newest_first(log: StreamLog, clock
     assert log.sent() == (25, 200)
 
 
-def test_only_the_last_streams_are_remembered(log: StreamLog) -> None:
+def test_only_the_last_streams_are_remembered(log: StreamLog, clock: Clock) -> None:
     for number in range(150):
-        with log.follow(log.record(f"t{number}", None, tasks=1, resume=START)):
+        with log.follow(record(log, clock, f"t{number}")):
             pass
 
     assert len(log.recent()) == 100
     assert log.recent()[0].table == "t149"
 
 
-def test_a_stream_at_its_last_row_is_in_its_last_task(log: StreamLog) -> None:
-    stream = log.record("t", None, tasks=2, resume=START)
+def test_a_stream_at_its_last_row_is_in_its_last_task(log: StreamLog, clock: Clock) -> None:
+    stream = record(log, clock, "t", tasks=2)
     with log.follow(stream):
         stream.offer(ResumePlace(2, 0), rows=1, size_bytes=8)
         (entry,) = log.running()

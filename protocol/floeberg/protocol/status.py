@@ -64,8 +64,11 @@ QueryKind = Literal["scan", "plan", "count", "explain", "rest-plan", "schema"]
 
 class RunningPlan(Reply):
     """A plan in the making. `phase` is its step, in the words of `Explanation.steps`; `manifests`
-    are those that it has to read, 0 as long as that is not known."""
+    are those that it has to read, 0 as long as that is not known. `request_id` is what its client
+    calls it, or what it was given.
+    """
 
+    request_id: str | None = None
     kind: QueryKind = "scan"
     table: str
     principal: str | None
@@ -91,6 +94,7 @@ class QueryEntry(Reply):
     error's, of one that failed or was cancelled.
     """
 
+    request_id: str | None = None
     kind: QueryKind
     table: str
     principal: str | None
@@ -138,8 +142,10 @@ class StreamEntry(Reply):
     `tasks` are its ticket's, and `task` the one that it is in, counted from 1; a stream that is
     resumed begins later than with the first. The rates are means since it began. `outcome` is None
     while it runs, and `waits_seconds` then how long its client has not taken the last batch.
+    `request_id` is that of the query which was planned.
     """
 
+    request_id: str | None = None
     table: str
     principal: str | None
     began_ms: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.flight as fl
 from floeberg.process.failures import Failures
 from floeberg.process.flight import FlightService
 from floeberg.protocol.errors import BadCommand
+from floeberg.protocol.requests import current_request
 from floeberg.protocol.status import WorkerStatus
 from floeberg.worker.streams import Redeemer
 
@@ -39,8 +40,10 @@ class WorkerServer(FlightService):
         # first message, and the schema is one.
         with self.answering(context):
             stream = self._redeemer.redeem(ticket.ticket, context.is_cancelled)
+            request = current_request()  # the ticket's
+        sent = self.answering_with(stream.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata
-        batches = cast(Iterator[pa.RecordBatch], self._relay(stream.batches, context))
+        batches = cast(Iterator[pa.RecordBatch], sent)
         return fl.GeneratorStream(stream.schema, batches)
 
     # the stubs ask for Action and bytes where pyarrow takes tuples and Result
@@ -60,12 +63,3 @@ class WorkerServer(FlightService):
                 )
             body = self._status().model_dump_json().encode()
         return iter([fl.Result(pa.py_buffer(body))])
-
-    def _relay(
-        self,
-        batches: Generator[tuple[pa.RecordBatch, bytes], None, None],
-        context: fl.ServerCallContext,
-    ) -> Iterator[tuple[pa.RecordBatch, bytes]]:
-        """Yield what `batches` yields, its errors in the form that keeps their code on the wire."""
-        with self.answering(context):
-            yield from batches

@@ -107,20 +107,20 @@ def _streams(streams: Sequence[StreamEntry], now_ms: int, caption: str, empty: s
             Column("rate", is_number=True),
             Column("took", is_number=True),
             Column("began", is_number=True),
+            Column("request"),
         ],
         (
             (
                 s.table,
                 s.principal or "",
                 _state(s),
-                progress(s.task, s.tasks, f"{count(s.task)} of {count(s.tasks)}")
-                if s.tasks
-                else "",
+                _task(s),
                 count(s.rows),
                 amount(s.bytes),
                 rate(s.bytes_per_second),
                 duration(s.seconds),
                 ago(now_ms - s.began_ms),
+                code(s.request_id) if s.request_id else "",
             )
             for s in streams
         ),

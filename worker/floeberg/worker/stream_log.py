@@ -12,6 +12,7 @@ from typing import Literal
 from floeberg.protocol.errors import Cancelled, FloebergError, InternalError
 from floeberg.protocol.plans import ResumePlace
 from floeberg.protocol.status import StreamEntry
+from floeberg.protocol.tickets import OpenTicket
 
 _REMEMBERED = 100
 
@@ -23,6 +24,7 @@ class StreamRecord:
 
     def __init__(
         self,
+        request_id: str | None,
         table: str,
         principal: str | None,
         tasks: int,
@@ -30,6 +32,7 @@ class StreamRecord:
         began_ms: int,
         now_seconds: Callable[[], float],
     ) -> None:
+        self.request_id = request_id
         self.table = table
         self.principal = principal
         self.tasks = tasks
@@ -70,6 +73,7 @@ class StreamRecord:
         waits_since = None if self._ended is not None else self._waits_since
         seconds = self.seconds
         return StreamEntry(
+            request_id=self.request_id,
             table=self.table,
             principal=self.principal,
             began_ms=self._began_ms,
@@ -104,11 +108,19 @@ class StreamLog:
         self._ended: dict[str, int] = {}
         self._rows = self._bytes = 0
 
-    def record(
-        self, table: str, principal: str | None, tasks: int, resume: ResumePlace
-    ) -> StreamRecord:
-        """Return the record of a stream that begins now."""
-        return StreamRecord(table, principal, tasks, resume, self._now_ms(), self._now_seconds)
+    def record(self, ticket: OpenTicket) -> StreamRecord:
+        """Return the record of a stream, by the ticket that it redeems, that begins now."""
+        plan, origin = ticket.plan, ticket.origin
+        return StreamRecord(
+            origin.request_id,
+            # a ticket of an earlier version doesn't have the name
+            origin.table or plan.metadata.location or "",
+            ticket.principal,
+            len(plan.tasks),
+            ticket.resume,
+            self._now_ms(),
+            self._now_seconds,
+        )
 
     @contextmanager
     def follow(self, record: StreamRecord) -> Iterator[None]:

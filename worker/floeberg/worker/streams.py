@@ -18,6 +18,7 @@ import pyarrow as pa
 from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import Cancelled, FloebergError, ServerUnavailable
+from floeberg.protocol.requests import RequestContext, adopt
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.storage import Storage, StorageFactory
 from floeberg.protocol.tickets import OpenTicket, ReadPlan, ResumePlace, encode_place, open_ticket
@@ -92,8 +93,11 @@ class Redeemer:
             if self._draining.is_set():
                 raise ServerUnavailable("the worker is stopping; try the endpoint's next location")
             ticket = open_ticket(raw, self._keyring, now_ms=self._now_ms())
+            if ticket.origin.request_id is not None:
+                adopt(RequestContext(ticket.origin.request_id, ticket.origin.traceparent))
             admission = self._budget.admit()
-        except FloebergError:
+        except FloebergError as error:
+            logger.info("stream refused", extra={"code": error.code})
             self._metrics.streams_ended.labels("refused").inc()
             self._log.refused()
             raise
@@ -128,9 +132,7 @@ class Redeemer:
             if self._cut.is_set():
                 raise ServerUnavailable("the worker stopped in the middle of the stream")
 
-        record = self._log.record(
-            plan.metadata.location or "", ticket.principal, len(plan.tasks), ticket.resume
-        )
+        record = self._log.record(ticket)
         try:
             with self._log.follow(record):
                 storage = InterruptibleStorage(self._open_storage(plan.storage), check)
@@ -158,6 +160,7 @@ class Redeemer:
             extra={
                 "outcome": record.outcome,
                 "code": record.code,
+                "table": record.table,
                 "principal": record.principal,
                 "tasks": record.tasks,
                 "rows": record.rows,

@@ -4,6 +4,7 @@ became of the last ones.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -14,8 +15,11 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from floeberg.process.background import Background
 from floeberg.protocol.errors import Cancelled, FloebergError, InternalError
+from floeberg.protocol.requests import current_request
 from floeberg.protocol.status import PlanFacts, QueryEntry, QueryKind, RunningPlan
 from floeberg.server.planning import PlanProgress, PlanRun, Turns
+
+logger = logging.getLogger(__name__)
 
 # Many may wait in vain for a store that hangs, and nobody else may wait for a thread because of it.
 _REQUESTS_AT_ONCE = 512
@@ -39,7 +43,7 @@ class PlanRuns:
         self._turns = Turns(max_large_plans)
         self._background = Background(_REQUESTS_AT_ONCE, "floeberg-plan-request")
         self._lock = threading.Lock()
-        self._running: dict[int, tuple[QueryKind, PlanRun]] = {}
+        self._running: dict[int, tuple[QueryKind, str | None, PlanRun]] = {}
         self._recent: deque[QueryEntry] = deque(maxlen=_REMEMBERED)
         gauge = Gauge("floeberg_plans_running", "Plans in the making.", registry=registry)
         gauge.set_function(lambda: len(self._running))
@@ -64,10 +68,12 @@ class PlanRuns:
             turns=self._turns,
             background=self._background,
         )
+        request = current_request()
+        request_id = None if request is None else request.request_id
         began_ms = self._now_ms()
         error: BaseException | None = None
         with self._lock:
-            self._running[id(run)] = kind, run
+            self._running[id(run)] = kind, request_id, run
         try:
             yield run
         except BaseException as exc:
@@ -75,17 +81,19 @@ class PlanRuns:
             raise
         finally:
             run.end()
-            entry = _entry(kind, run, began_ms, error)
+            entry = _entry(kind, request_id, run, began_ms, error)
             with self._lock:
                 del self._running[id(run)]
                 if kind != "schema":
                     self._recent.appendleft(entry)
+            if entry.code is not None:
+                _tell(entry)
 
     def running(self) -> tuple[RunningPlan, ...]:
         """Return how far each plan has come, the oldest first."""
         with self._lock:
             runs = tuple(self._running.values())
-        return tuple(_running(kind, run.progress) for kind, run in runs)
+        return tuple(_running(kind, request_id, run.progress) for kind, request_id, run in runs)
 
     def recent(self) -> tuple[QueryEntry, ...]:
         """Return what became of the last plans, the newest first."""
@@ -93,8 +101,23 @@ class PlanRuns:
             return tuple(self._recent)
 
 
-def _running(kind: QueryKind, progress: PlanProgress) -> RunningPlan:
+def _tell(failed: QueryEntry) -> None:
+    """Log what did not come to a plan; not the error's message, which may repeat a literal."""
+    logger.info(
+        "query failed",
+        extra={
+            "kind": failed.kind,
+            "table": failed.table,
+            "principal": failed.principal,
+            "code": failed.code,
+            "seconds": round(failed.seconds, 3),
+        },
+    )
+
+
+def _running(kind: QueryKind, request_id: str | None, progress: PlanProgress) -> RunningPlan:
     return RunningPlan(
+        request_id=request_id,
         kind=kind,
         table=progress.table,
         principal=progress.principal,
@@ -105,12 +128,19 @@ def _running(kind: QueryKind, progress: PlanProgress) -> RunningPlan:
     )
 
 
-def _entry(kind: QueryKind, run: PlanRun, began_ms: int, error: BaseException | None) -> QueryEntry:
+def _entry(
+    kind: QueryKind,
+    request_id: str | None,
+    run: PlanRun,
+    began_ms: int,
+    error: BaseException | None,
+) -> QueryEntry:
     progress, plan = run.progress, run.plan
     code = None
     if error is not None:
         code = error.code if isinstance(error, FloebergError) else InternalError.code
     return QueryEntry(
+        request_id=request_id,
         kind=kind,
         table=progress.table,
         principal=progress.principal,

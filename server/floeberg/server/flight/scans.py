@@ -20,11 +20,12 @@ from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import Cancelled, NoWorkers, PlanTooLarge
+from floeberg.protocol.requests import current_request
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.status import QueryKind
 from floeberg.protocol.storage import StorageFactory
-from floeberg.protocol.tickets import ReadOptions, ReadPlan
+from floeberg.protocol.tickets import Origin, ReadOptions, ReadPlan
 from floeberg.server.catalogs import Catalogs, LoadedTable
 from floeberg.server.config import RedeemAt
 from floeberg.server.fleet import Placement, Worker, place
@@ -290,6 +291,7 @@ class Scans:
                     "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
                     "tasks": len(plan.tasks),
                     "counters": plan.counters.summary(),
+                    "request_id": _origin(planned.table).request_id,
                 }
             ),
         )
@@ -327,6 +329,7 @@ class Scans:
                 principal=principal,
                 expires_at_ms=expires_at_ms,
                 max_info_bytes=self._policy.max_info_bytes,
+                origin=_origin(planned.table),
             )
             return tuple(
                 Endpoint(ticket, self._locations(p.workers), expires_at_ms)
@@ -359,3 +362,10 @@ class Scans:
                 return (*named, REUSE_CONNECTION)
             case _:
                 assert_never(self._policy.redeem_at)
+
+
+def _origin(table: LoadedTable) -> Origin:
+    request = current_request()
+    if request is None:
+        return Origin(table=table.name)
+    return Origin(request.request_id, table.name, request.traceparent)

@@ -6,8 +6,8 @@ Handlers decode, call, encode, and turn errors into statuses; nothing else.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -18,14 +18,13 @@ from floeberg.protocol.actions import TablesRequest
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand, Cancelled, FloebergError, ServerUnavailable
+from floeberg.protocol.requests import current_request
 from floeberg.server.catalogs import Catalogs
 from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.descriptors import command_from_bytes, command_from_path
 from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans
 from floeberg.server.flight.tables import list_tables, name_filter, path_of
-
-T = TypeVar("T")
 
 
 class CoordinatorServer(FlightService):
@@ -62,7 +61,7 @@ class CoordinatorServer(FlightService):
             matches = name_filter(criteria)
             tables, _ = list_tables(self._catalogs, TablesRequest())
             entries = [e for e in tables if matches(e)]
-        return self._guarded(
+        return self.answering_with(
             (self._table_info(path_of(e), context.is_cancelled) for e in entries), context
         )
 
@@ -87,8 +86,10 @@ class CoordinatorServer(FlightService):
             if self._draining.is_set():
                 raise ServerUnavailable("the coordinator is stopping; try again")
             relay = self._proxy.redeem(ticket.ticket)
+            request = current_request()  # the ticket's
+        sent = self.answering_with(relay.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata
-        batches = cast(Iterator[pa.RecordBatch], self._guarded(relay.batches, context))
+        batches = cast(Iterator[pa.RecordBatch], sent)
         return fl.GeneratorStream(relay.schema, batches)
 
     # the stubs ask for Action and bytes where pyarrow takes tuples and Result
@@ -104,12 +105,7 @@ class CoordinatorServer(FlightService):
             results = self._actions.answer(
                 action.type, action.body.to_pybytes(), context.is_cancelled
             )
-        return self._guarded((fl.Result(pa.py_buffer(raw)) for raw in results), context)
-
-    def _guarded(self, items: Iterable[T], context: fl.ServerCallContext) -> Iterator[T]:
-        """Yield `items`, an error among them in the form that keeps its code on the wire."""
-        with self.answering(context):
-            yield from items
+        return self.answering_with((fl.Result(pa.py_buffer(raw)) for raw in results), context)
 
     def _table_info(self, path: tuple[str, ...], is_cancelled: IsCancelled) -> fl.FlightInfo:
         descriptor = fl.FlightDescriptor.for_path(*path)

@@ -161,6 +161,7 @@ def _plans(plans: Sequence[RunningPlan]) -> Html:
             Column("step"),
             Column("manifests read"),
             Column("since", is_number=True),
+            Column("request"),
         ],
         (
             (
@@ -176,6 +177,7 @@ def _plans(plans: Sequence[RunningPlan]) -> Html:
                 if p.manifests
                 else "",
                 duration(p.seconds),
+                code(p.request_id) if p.request_id else "",
             )
             for p in plans
         ),
@@ -197,6 +199,7 @@ def _queries(queries: Sequence[QueryEntry], now_ms: int) -> Html:
             Column("data", is_number=True),
             Column("ruled out"),
             Column("when", is_number=True),
+            Column("request"),
         ],
         (
             (
@@ -210,6 +213,7 @@ def _queries(queries: Sequence[QueryEntry], now_ms: int) -> Html:
                 amount(q.plan.bytes) if q.plan else "",
                 _ruled_out(q.plan) if q.plan else "",
                 ago(now_ms - q.began_ms),
+                code(q.request_id) if q.request_id else "",
             )
             for q in queries
         ),
