@@ -20,11 +20,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo test check bench bench-manifests bench-planning corpus fuzz oracles java-17 clean
+.PHONY: help demo screenshots test check bench bench-manifests bench-planning corpus fuzz oracles java-17 clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo           a small lake, a coordinator and workers, and a client (KEEP=1: leave it running)"
+	@echo "make screenshots    take the pictures of the status pages in docs/ again (needs Debian's chromium-driver)"
 	@echo "make test           the tests, doctests included"
 	@echo "make check          ruff, mypy, pyright and the import direction"
 	@echo "make bench          the benchmarks"
@@ -41,6 +42,9 @@ help:
 
 demo: $(READY)
 	@$(BIN)/python -m deploy.demo $(if $(KEEP),--keep)
+
+screenshots: $(READY)
+	@$(BIN)/python -m deploy.demo.screenshots
 
 test: $(READY)
 	@$(BIN)/python -m pytest $(PARALLEL)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
+from prometheus_client import CollectorRegistry
 
+from floeberg.process.failures import Failures
 from floeberg.process.flight import FlightService
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import from_flight
@@ -22,8 +24,12 @@ class Silent(FlightService):
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[fl.FlightClient]:
     monkeypatch.setattr(sys, "tracebacklimit", 0, raising=False)
-    with Silent("grpc://127.0.0.1:0") as server, fl.connect(f"grpc://127.0.0.1:{server.port}") as c:
-        yield c
+    failures = Failures(CollectorRegistry())
+    with (
+        Silent("grpc://127.0.0.1:0", failures) as server,
+        fl.connect(f"grpc://127.0.0.1:{server.port}") as client,
+    ):
+        yield client
 
 
 def put(client: fl.FlightClient) -> None:

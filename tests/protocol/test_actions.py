@@ -13,12 +13,12 @@ from floeberg.protocol.actions import (
     TABLES,
     CountReply,
     PlanPage,
-    StatusRequest,
     TablesRequest,
     pages,
 )
 from floeberg.protocol.commands import ScanCommand, TableName
 from floeberg.protocol.errors import BadCommand, FloebergError
+from floeberg.protocol.status import StatusRequest
 
 
 def test_an_empty_body_asks_for_everything():

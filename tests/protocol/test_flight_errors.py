@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floeberg.protocol import errors, flight_errors
-from floeberg.protocol.errors import FloebergError, error_from_code
+from floeberg.protocol.errors import BadFilter, FloebergError, WorkerBusy, error_from_code
 from floeberg.protocol.flight_errors import (
     CODE_TRAILER,
     STATUSES,
@@ -26,6 +26,7 @@ from floeberg.protocol.flight_errors import (
     switch_tracebacks_off,
     to_flight,
 )
+from floeberg.protocol.requests import RequestContext, working_on
 
 SCHEMA = pa.schema([("a", pa.int64())])
 MESSAGE = "it's über 'x'. Detail: [NOT_A_CODE] at 100%: no"
@@ -289,6 +290,23 @@ def test_the_details_are_a_status_whose_code_is_the_calls():
     assert (
         raised.extra_info == b"\x08\x0e" + b"\x12\x15[WORKER_BUSY] no room" + b"\x1a\x43" + packed
     )
+
+
+def test_details_and_trailer_name_the_request_that_is_worked_on():
+    trailers: dict[str, str] = {}
+
+    class Context:
+        def add_trailer(self, key: str, value: str) -> None:
+            trailers[key] = value
+
+    with working_on(RequestContext("nightly-7")):
+        raised = to_flight(WorkerBusy("no room"), Context())
+        unnamed_details = to_flight(BadFilter("no"), Context())
+
+    assert trailers["x-request-id"] == "nightly-7"
+    assert from_flight(raised).request_id == "nightly-7"
+    assert from_flight(unnamed_details).code == "BAD_FILTER"
+    assert from_flight(to_flight(WorkerBusy("no room"))).request_id is None
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.tickets import (
     START,
     OpenTicket,
+    Origin,
     ResumePlace,
     decode_place,
     encode_place,
@@ -64,6 +65,13 @@ def test_a_ticket_says_what_was_sealed(plan: ReadPlan, principal: str | None):
     assert replace(ticket.plan, tasks=()) == replace(plan, tasks=())
     assert (ticket.principal, ticket.expires_at_ms) == (principal, EXPIRY)
     assert ticket.resume == START
+
+
+@given(st.builds(Origin, *[st.none() | st.text(max_size=10)] * 3))
+def test_a_ticket_says_where_it_comes_from(origin: Origin):
+    raw = seal_ticket(PLAN, KEYRING, principal=None, expires_at_ms=EXPIRY, origin=origin)
+
+    assert opened(raw).origin == origin
 
 
 def test_a_ticket_shows_nothing_but_its_key_id():

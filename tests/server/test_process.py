@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
-from floeberg.protocol.actions import STATUS, Status
+from floeberg.protocol.actions import STATUS
 from floeberg.protocol.errors import ServerUnavailable
 from floeberg.protocol.flight_errors import from_flight
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.status import Status
 from tests.support.fleet import read_all
 from tests.support.lake import TableWriter, required, schema
 from tests.support.processes import Processes, ServiceProcess, processes, run_module

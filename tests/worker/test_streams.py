@@ -17,6 +17,7 @@ from floeberg.protocol.tickets import seal_ticket
 from floeberg.worker.budget import Budget
 from floeberg.worker.metrics import WorkerMetrics
 from floeberg.worker.reading import PlacedBatch
+from floeberg.worker.stream_log import StreamLog
 from floeberg.worker.streams import Redeemer
 from tests.support.gate import now_ms
 from tests.support.lake import TableWriter, required, schema
@@ -41,7 +42,7 @@ def test_what_is_fetched_after_the_end_is_cancelled_without_asking_the_call(tmp_
 
     budget = Budget(1, 1)
     metrics = WorkerMetrics(new_registry(), budget)
-    redeemer = Redeemer(KEYS, budget, metrics, read, open_storage)
+    redeemer = Redeemer(KEYS, budget, metrics, read, open_storage, StreamLog())
     ticket = seal_ticket(plan, KEYS, principal=None, expires_at_ms=now_ms() + 60_000)
     assert list(redeemer.redeem(ticket, is_cancelled).batches) == []
     before = len(asked)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.protocol.errors import BadConfig, BadRequest
+from floeberg.protocol.requests import REQUEST_ID_HEADER, TRACEPARENT_HEADER, RequestContext
 
 _CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
     # A client that does not read would let gRPC buffer tens of megabytes a stream; a window that
@@ -69,11 +70,16 @@ class Connection:
     def is_private(self) -> bool:
         return self.location.startswith("grpc+tls:")
 
-    def call_options(self, *, bounded: bool = True) -> fl.FlightCallOptions:
-        """Return the options of one call: credentials, and the deadline unless the call is a long
-        stream."""
+    def call_options(
+        self, request: RequestContext, *, bounded: bool = True
+    ) -> fl.FlightCallOptions:
+        """Return the options of one call: credentials, what the call belongs to, and the deadline
+        unless the call is a long stream."""
         timeout = self._timeout_seconds if bounded else None
-        return fl.FlightCallOptions(timeout=timeout, headers=self._headers)
+        headers = [*self._headers, (REQUEST_ID_HEADER.encode(), request.request_id.encode())]
+        if request.traceparent is not None:
+            headers.append((TRACEPARENT_HEADER.encode(), request.traceparent.encode()))
+        return fl.FlightCallOptions(timeout=timeout, headers=headers)
 
     def may_dial(self, location: str) -> bool:
         return not self.is_private or location.startswith("grpc+tls:")

@@ -22,13 +22,13 @@ from floeberg.protocol.actions import (
     STATUS,
     TABLES,
     SnapshotList,
-    Status,
     TableDescription,
 )
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand, TableName
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.expressions.model import Expression
+from floeberg.protocol.status import Status
 
 logger = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ from floeberg.process.frames import to_pandas, to_polars
 from floeberg.protocol.actions import COUNT, EXPLAIN, FILES, PLAN, Explanation, PlanPage
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import InternalError
+from floeberg.protocol.requests import RequestContext, current_request, new_request
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,15 +46,17 @@ class RemoteScan:
         """Return the scan as the coordinator plans it now: a snapshot that later commits do not
         change."""
         descriptor = fl.FlightDescriptor.for_command(self.command.to_json())
-        with self.connection.client() as client, floeberg_errors(self.connection.location):
-            info = client.get_flight_info(descriptor, self.connection.call_options())
-        return PlannedScan(self, info)
+        connection, request = self.connection, current_request() or new_request()
+        with connection.client() as client, floeberg_errors(connection.location, request):
+            info = client.get_flight_info(descriptor, connection.call_options(request))
+        return PlannedScan(self, info, request)
 
     def schema(self) -> pa.Schema:
         """Return the schema of the rows."""
         descriptor = fl.FlightDescriptor.for_command(self.command.to_json())
-        with self.connection.client() as client, floeberg_errors(self.connection.location):
-            result: Any = client.get_schema(descriptor, self.connection.call_options())
+        connection, request = self.connection, current_request() or new_request()
+        with connection.client() as client, floeberg_errors(connection.location, request):
+            result: Any = client.get_schema(descriptor, connection.call_options(request))
         # a SchemaResult, whatever the stubs say
         schema: pa.Schema = result.schema
         return schema
@@ -110,10 +113,11 @@ class RemoteScan:
 @dataclass(frozen=True)
 class PlannedScan:
     """A scan with its plan: `info` has the schema, the endpoints with tickets and locations, and
-    totals (-1 unknown)."""
+    totals (-1 unknown). `request` is what servers know it by."""
 
     scan: RemoteScan
     info: fl.FlightInfo
+    request: RequestContext = field(default_factory=new_request)
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yield the rows, reading several endpoints at once and resuming those that break.
@@ -126,7 +130,13 @@ class PlannedScan:
 
         def read(endpoint: fl.FlightEndpoint) -> Iterator[pa.RecordBatch]:
             return read_endpoint(
-                endpoint, info.schema, scan.connection, scan.policy, scan.on_progress, streams
+                endpoint,
+                info.schema,
+                scan.connection,
+                scan.policy,
+                scan.on_progress,
+                streams,
+                self.request,
             )
 
         read_all = read_in_order if scan.command.ordered else read_as_they_come

@@ -21,6 +21,7 @@ from floeberg.client.connection import Connection
 from floeberg.client.unreachable import floeberg_errors
 from floeberg.protocol.errors import InternalError, ServerUnavailable, Unavailable
 from floeberg.protocol.plans import START, ResumePlace
+from floeberg.protocol.requests import RequestContext
 from floeberg.protocol.tickets import decode_place, with_resume
 
 logger = logging.getLogger(__name__)
@@ -103,6 +104,7 @@ def read_endpoint(
     policy: RetryPolicy,
     on_progress: Callable[[Progress], None],
     streams: OpenStreams,
+    request: RequestContext,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of `endpoint`, moving to the next location whenever one fails.
 
@@ -115,7 +117,9 @@ def read_endpoint(
     while True:
         location = locations[turn % len(locations)]
         try:
-            for batch, after in _read_from(location, endpoint, place, schema, connection, streams):
+            for batch, after in _read_from(
+                location, endpoint, place, schema, connection, streams, request
+            ):
                 place, failures = after, 0
                 on_progress(Progress(batch.num_rows, batch.nbytes))
                 yield batch
@@ -127,7 +131,13 @@ def read_endpoint(
                 raise
             logger.info(
                 "stream broke; resuming elsewhere",
-                extra={"location": location, "task": place.task, "row": place.row, "why": str(exc)},
+                extra={
+                    "location": location,
+                    "task": place.task,
+                    "row": place.row,
+                    "why": str(exc),
+                    "request_id": request.request_id,
+                },
             )
             if failures % len(locations) == 0:
                 streams.pause(policy.pause_seconds(failures // len(locations)))
@@ -156,14 +166,15 @@ def _read_from(
     schema: pa.Schema,
     connection: Connection,
     streams: OpenStreams,
+    request: RequestContext,
 ) -> Iterator[tuple[pa.RecordBatch, ResumePlace]]:
     raw = endpoint.ticket.ticket
     ticket = fl.Ticket(raw if place == START else with_resume(raw, place))
     named = location or connection.location
-    errors = partial(floeberg_errors, named, is_coordinator=location is None)
+    errors = partial(floeberg_errors, named, request, is_coordinator=location is None)
     with connection.client(location) as client:
         with errors():
-            reader = client.do_get(ticket, connection.call_options(bounded=False))
+            reader = client.do_get(ticket, connection.call_options(request, bounded=False))
         with streams.hold(reader):
             with errors():
                 sent = reader.schema

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from floeberg.protocol.errors import ServerUnavailable
 from floeberg.protocol.flight_errors import from_flight
+from floeberg.protocol.requests import RequestContext
 
 # gRPC's words, of a connection that did not come about
 _NO_CONNECTION = re.compile(
@@ -19,15 +20,22 @@ _LAST_ERROR = re.compile(r"last error: \w+: ")
 
 
 @contextmanager
-def floeberg_errors(location: str, *, is_coordinator: bool = True) -> Iterator[None]:
-    """Raise what a Flight call to `location` raises as the `FloebergError` that it stands for."""
+def floeberg_errors(
+    location: str, request: RequestContext, *, is_coordinator: bool = True
+) -> Iterator[None]:
+    """Raise what a Flight call to `location` raises as the `FloebergError` that it stands for, with
+    the request's id."""
     try:
         yield
     except (pa.ArrowException, OSError) as exc:
         error = from_flight(exc)
         if type(error) is ServerUnavailable and f"[{error.code}]" not in str(exc):
             # gRPC's own words: they name nobody
-            error = ServerUnavailable(_explain(location, str(error), is_coordinator))
+            told = str(error)
+            error = ServerUnavailable(_explain(location, told, is_coordinator))
+            if _NO_CONNECTION.search(told):
+                raise error from exc  # no server has seen the request
+        error.request_id = error.request_id or request.request_id
         raise error from exc
 
 

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -20,12 +21,16 @@ _CHECK_SECONDS = 0.05
 
 
 class Job(Generic[T]):
-    """Work that is done once, by whichever thread comes first. Safe to use from several."""
+    """Work that is done once, by whichever thread comes first. Safe to use from several.
 
-    __slots__ = ("_claim", "_done", "_work")
+    It is done in the context of who made the job: what is logged names the same request.
+    """
+
+    __slots__ = ("_claim", "_context", "_done", "_work")
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
+        self._context = copy_context()
         self._claim = threading.Lock()
         self._done: Future[T] = Future()
 
@@ -34,7 +39,7 @@ class Job(Generic[T]):
         if not self._claim.acquire(blocking=False):
             return
         try:
-            self._done.set_result(self._work())
+            self._done.set_result(self._context.run(self._work))
         except BaseException as exc:
             self._done.set_exception(exc)
             if not isinstance(exc, Exception):

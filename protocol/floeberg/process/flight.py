@@ -5,13 +5,19 @@ Left to pyarrow, such a call fails without a word and without a code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, NoReturn
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import ClassVar, NoReturn, TypeVar
 
 import pyarrow.flight as fl
 
+from floeberg.process.failures import Failures
+from floeberg.process.flight_requests import MIDDLEWARE, RequestMiddlewareFactory, request_of_call
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import as_flight_errors
+from floeberg.protocol.requests import RequestContext, working_on
+
+T = TypeVar("T")
 
 
 class FlightService(fl.FlightServerBase):
@@ -21,8 +27,52 @@ class FlightService(fl.FlightServerBase):
 
     answers: ClassVar[str]
 
+    def __init__(
+        self, location: str, failures: Failures, tls: list[tuple[str, str]] | None = None
+    ) -> None:
+        self._failures = failures
+        super().__init__(
+            location,
+            tls_certificates=tls,
+            # the stubs know middleware by names of bytes
+            middleware={MIDDLEWARE: RequestMiddlewareFactory()},
+        )
+
+    @contextmanager
+    def answering(
+        self, context: fl.ServerCallContext, request: RequestContext | None = None
+    ) -> Iterator[None]:
+        """Answer a part of a call within the block, for its request, or another one that turned out
+        to be meant. What is raised there gets the form that clients get, and is counted.
+        """
+        with (
+            working_on(request or request_of_call(context)),
+            self._failures.counted(),
+            as_flight_errors(context),
+        ):
+            yield
+
+    def answering_with(
+        self,
+        items: Generator[T, None, None],
+        context: fl.ServerCallContext,
+        request: RequestContext | None = None,
+    ) -> Generator[T, None, None]:
+        """Yield `items`, each made as a part of the call's answer, and close them."""
+        try:
+            while True:
+                with self.answering(context, request):
+                    try:
+                        item = next(items)
+                    except StopIteration:
+                        return
+                yield item
+        finally:
+            with working_on(request or request_of_call(context)):
+                items.close()
+
     def _refuse(self, context: fl.ServerCallContext, call: str) -> NoReturn:
-        with as_flight_errors(context):
+        with self.answering(context):
             raise Unsupported(f"{call} is not served here: this service answers {self.answers}")
         raise AssertionError("as_flight_errors raises what is raised within")
 

@@ -1,7 +1,8 @@
 """The HTTP side port of a process: is it alive, is it ready, what has it counted.
 
 `/healthz` says that the process answers, `/readyz` whether it should be given work (and if not,
-why), `/metrics` gives Prometheus its numbers. All of it is read-only and without names of tables.
+why), `/metrics` gives Prometheus its numbers. All of it is read-only and without names of tables;
+what names them (`floeberg.process.page`) comes as `routes`, with a rule of its own for who sees it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import uvicorn
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from floeberg.protocol.errors import BadConfig, ServerUnavailable
+from floeberg.protocol.requests import REQUEST_ID_HEADER, request_of, working_on
 
 Readiness = Callable[[], Mapping[str, str | None]]
 """Returns what a process needs in order to work, by name: None where that is fine, else the
@@ -141,5 +145,31 @@ def _application(
             Route("/readyz", readyz),
             Route("/metrics", metrics),
             *routes,
-        ]
+        ],
+        middleware=[Middleware(_NamedRequests)],
     )
+
+
+class _NamedRequests:
+    """Does each request's work under its id, and tells the id to whoever asked."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers: dict[str, list[str | bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1"), []).append(value)
+        request = request_of(headers)
+        header = (REQUEST_ID_HEADER.encode(), request.request_id.encode())
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], header]}
+            await send(message)
+
+        with working_on(request):  # a request has a task, and so a context, of its own
+            await self._app(scope, receive, send_named)

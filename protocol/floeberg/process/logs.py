@@ -2,7 +2,7 @@
 
 Only a process's entry configures logging; libraries log through `logging.getLogger(__name__)` and
 `extra`. Fields whose names say that they are secret are blanked, and so are credentials inside
-URLs.
+URLs. What a thread logs while it works on a request has the request's id.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Literal, TextIO
+
+from floeberg.protocol.requests import current_request
 
 LogFormat = Literal["human", "json"]
 
@@ -41,11 +43,20 @@ def configure_logging(level: str, form: LogFormat, stream: TextIO) -> None:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter() if form == "json" else HumanFormatter())
     handler.addFilter(_own_or_serious)
+    handler.addFilter(_with_request)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
 def _own_or_serious(record: logging.LogRecord) -> bool:
     return record.name.split(".")[0] == "floeberg" or record.levelno >= logging.WARNING
+
+
+def _with_request(record: logging.LogRecord) -> bool:
+    """Give the record the id of the request that is worked on, and let it pass."""
+    request = current_request()
+    if request is not None and not hasattr(record, "request_id"):
+        record.request_id = request.request_id
+    return True
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from floeberg.process.config import option
+from floeberg.process.page import Visibility
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.registration import is_location
 from floeberg.protocol.sealing import Keyring
@@ -29,9 +30,16 @@ class ServiceConfig:
         " or a whole URI. A worker on `0.0.0.0` needs it.",
     )
     http_host: str = option(
-        "127.0.0.1", "The address of the HTTP side port: `/healthz`, `/readyz`, `/metrics`."
+        "127.0.0.1",
+        "The address of the HTTP side port: `/healthz`, `/readyz`, `/metrics`, `/status`.",
     )
     http_port: int = option(0, "The HTTP side port; 0 takes a free one.", minimum=0, maximum=65535)
+    status_page: Visibility = option(
+        "local",
+        "Who sees `/status` on the HTTP side port, which names tables and principals: `local`, who"
+        " asks from this machine, where the port is on loopback; `on`, whoever reaches the port,"
+        " since it has no authentication; `off`, nobody.",
+    )
     insecure: bool = option(
         False,
         "Listen on other addresses than loopback without TLS. Anyone who reaches the port can"

@@ -2,8 +2,8 @@
 
 An action's body is one JSON object, and so is each of its results; long answers come as several
 results, a page each. Requests are read strictly. A reply may gain keys in a later version, which an
-older client passes over. The sealed actions by which workers join are in
-`floeberg.protocol.registration`.
+older client passes over. What the status action tells is in `floeberg.protocol.status`, and the
+sealed actions by which workers join are in `floeberg.protocol.registration`.
 """
 
 from __future__ import annotations
@@ -13,28 +13,17 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from floeberg.protocol.bodies import parse_body
+from floeberg.protocol.bodies import Reply, Request, parse_body
 from floeberg.protocol.commands import ScanCommand, Table
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.registration import LEAVE_WORKER, REGISTER_WORKER, RENEW_WORKER
+from floeberg.protocol.status import Status, StatusRequest
 from floeberg.protocol.types import Json
 
 PAGE_LENGTH = 1000
 """How many tables or tasks one result holds at most."""
-
-
-class Request(BaseModel):
-    """What an action takes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-
-class Reply(BaseModel):
-    """One result of an action."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -221,59 +210,6 @@ class Explanation(Reply):
 
 
 RESIDUALS_SHOWN = 100
-
-# --- status --------------------------------------------------------------------------------------
-
-
-class StatusRequest(Request):
-    """Takes nothing."""
-
-
-class WorkerEntry(Reply):
-    worker_id: str
-    location: str
-    state: Literal["ready", "draining"]
-    version: str
-    zone: str | None
-    http_address: str | None
-    max_streams: int
-    streams: int
-    max_bytes: int
-    bytes_in_flight: int
-    last_seen_ms: int
-
-
-class CatalogEntry(Reply):
-    name: str
-    kind: str
-    is_default: bool
-
-
-class RunningPlan(Reply):
-    """A plan in the making. `phase` is its step, in the words of `Explanation.steps`; `manifests`
-    are those that it has to read, 0 as long as that is not known."""
-
-    table: str
-    principal: str | None
-    phase: str
-    manifests: int
-    manifests_read: int
-    seconds: float
-
-
-class Status(Reply):
-    """A coordinator and its fleet. `queries` counts since the start, by outcome; `plans` are those
-    in the making, the oldest first.
-    """
-
-    coordinator_id: str
-    version: str
-    started_ms: int
-    uptime_seconds: float
-    workers: tuple[WorkerEntry, ...]
-    catalogs: tuple[CatalogEntry, ...]
-    queries: dict[str, int]
-    plans: tuple[RunningPlan, ...] = ()
 
 
 # --- the actions ---------------------------------------------------------------------------------

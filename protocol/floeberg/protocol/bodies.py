@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.suggestions import nearest, quoted
@@ -16,6 +16,18 @@ from floeberg.protocol.validation import plain_reason
 MAX_BODY_BYTES = 16 << 20
 
 Body = TypeVar("Body", bound=BaseModel)
+
+
+class Request(BaseModel):
+    """What an action takes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class Reply(BaseModel):
+    """One result of an action."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 def parse_body(

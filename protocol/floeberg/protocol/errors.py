@@ -15,9 +15,13 @@ from floeberg.protocol.suggestions import cut, nearest, quoted
 
 
 class FloebergError(Exception):
-    """Base of all deliberate errors; `str(error)` is a sentence for a person."""
+    """Base of all deliberate errors; `str(error)` is a sentence for a person.
+
+    `request_id` is set on one that came from a server: by it, its log knows the call.
+    """
 
     code: ClassVar[str] = "FLOEBERG_ERROR"
+    request_id: str | None = None
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -5,7 +5,8 @@ Every error has a stable code (`floeberg.protocol.errors`). Over Flight it stand
 - in the message, which reads `[UNKNOWN_TABLE] no table 'db.x'`;
 - in the trailer `x-floeberg-error-code`, for clients of gRPC that show trailers;
 - in `extra_info` (`grpc-status-details-bin`), a google.rpc.Status with an ErrorInfo whose reason is
-  the code and whose domain is `floeberg`, for clients that decode it, as ADBC does.
+  the code and whose domain is `floeberg`, for clients that decode it, as ADBC does. Its metadata
+  have the request's id, which is the trailer `x-request-id` as well.
 
 What limits the choice of statuses (measured with pyarrow 26):
 
@@ -27,7 +28,7 @@ import logging
 import re
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Protocol
@@ -38,6 +39,7 @@ import pyarrow.flight as fl
 
 from floeberg.protocol import errors
 from floeberg.protocol.errors import FloebergError, error_from_code
+from floeberg.protocol.requests import REQUEST_ID_HEADER, current_request
 
 logger = logging.getLogger(__name__)
 
@@ -167,8 +169,12 @@ def to_flight(
     known = _known_error(error, incident)
     status = STATUSES.get(type(known), Status.UNKNOWN)
     message = f"[{known.code}] {_shortened(str(known))}"
+    request = current_request()
+    request_id = None if request is None else request.request_id
     if context is not None:
         context.add_trailer(CODE_TRAILER, known.code)
+        if request_id is not None:
+            context.add_trailer(REQUEST_ID_HEADER, request_id)
     raised: Exception
     if status in _PLAIN and getattr(sys, "tracebacklimit", None) == 0:
         raised = _PLAIN[status](message)
@@ -176,7 +182,7 @@ def to_flight(
         flight_class = _FLIGHT.get(status)
         if flight_class is None:
             status, flight_class = Status.UNKNOWN, fl.FlightServerError
-        raised = flight_class(message, _status_details(status, message, known.code))
+        raised = flight_class(message, _status_details(status, message, known.code, request_id))
     raised.__suppress_context__ = True
     return raised
 
@@ -240,7 +246,9 @@ def from_flight(error: Exception) -> FloebergError:
     text = details[1] if details else _message_of(str(error))
     coded = _CODED.match(text)
     if details:
-        return error_from_code(details[0], coded[2] if coded else text)
+        found = error_from_code(details[0], coded[2] if coded else text)
+        found.request_id = details[2]
+        return found
     if coded:
         return error_from_code(coded[1], coded[2])
     return _foreign(error, text)
@@ -297,21 +305,26 @@ def _message_of(text: str) -> str:
 # --- google.rpc.Status, by hand ------------------------------------------------------------------
 # Three small messages are not worth the protobuf package.
 
+_REQUEST_ID = "request_id"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
-def _status_details(status: Status, message: str, code: str) -> bytes:
+def _status_details(status: Status, message: str, code: str, request_id: str | None) -> bytes:
     """Return a google.rpc.Status with one google.rpc.ErrorInfo.
 
     Its code must be the call's own: ADBC takes any other for a broken answer.
     """
     info = _text(1, code) + _text(2, DOMAIN)
+    if request_id is not None:
+        info += _chunk(3, _text(1, _REQUEST_ID) + _text(2, request_id))
     any_info = _text(1, _ERROR_INFO) + _chunk(2, info)
     return b"\x08" + _varint(status) + _text(2, message) + _chunk(3, any_info)
 
 
-def _decode_details(raw: bytes) -> tuple[str, str] | None:
-    """Return code and message of a google.rpc.Status that holds an ErrorInfo of ours."""
+def _decode_details(raw: bytes) -> tuple[str, str, str | None] | None:
+    """Return code, message and request id of a google.rpc.Status that holds an ErrorInfo of
+    ours.
+    """
     try:
         status = _fields(raw)
         for packed in status.get(3, ()):
@@ -320,9 +333,17 @@ def _decode_details(raw: bytes) -> tuple[str, str] | None:
                 continue
             info = _fields(wrapper[2][0])
             if info.get(2) == [DOMAIN.encode()]:
-                return info[1][0].decode(), status[2][0].decode()
+                return info[1][0].decode(), status[2][0].decode(), _request_id(info.get(3, ()))
     except (ValueError, KeyError, IndexError):
         return None  # another server's details, or none
+    return None
+
+
+def _request_id(metadata: Iterable[bytes]) -> str | None:
+    for packed in metadata:
+        entry = _fields(packed)
+        if entry.get(1) == [_REQUEST_ID.encode()]:
+            return entry[2][0].decode()
     return None
 
 

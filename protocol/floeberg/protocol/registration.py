@@ -61,10 +61,12 @@ class _Message(BaseModel):
 
 
 class WorkerLoad(_Message):
-    """What a worker is busy with."""
+    """What a worker is busy with, and what it has sent since its start."""
 
     streams: Count = 0
     bytes_in_flight: Count = 0
+    rows_sent: Count = 0
+    bytes_sent: Count = 0
 
 
 class RegisterWorker(_Message):

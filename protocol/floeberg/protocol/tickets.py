@@ -7,7 +7,8 @@ until it expires. Its bytes:
     resume place: task, 4 bytes | row, 8 bytes
     nonce, 24 bytes | ciphertext of: length of the head, 4 bytes | head | plan | tag, 16 bytes
 
-The head is JSON: `{"principal": …, "expires_at_ms": …}`, the plan is that of `plan_codec`. All but
+The head is JSON: `{"principal": …, "expires_at_ms": …, "origin": {…}}`, the plan is that of
+`plan_codec`. All but
 the resume place is sealed. A client that lost its stream writes there how far it has come, as the
 last batch said, and sends the ticket to another worker. The place is checked against the plan's
 bounds, and trusted for nothing: wherever it points, the rows are the plan's own.
@@ -18,8 +19,8 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.errors import BadTicket, ExpiredTicket, PlanTooLarge
@@ -34,8 +35,10 @@ from floeberg.protocol.sealing import (
 )
 
 __all__ = [
+    "NO_ORIGIN",
     "START",
     "OpenTicket",
+    "Origin",
     "ReadOptions",
     "ReadPlan",
     "ResumePlace",
@@ -59,6 +62,17 @@ _MAX_ROW = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a ticket comes from, for people who look at logs and pages: the request that was
+    planned, its trace, and the table's name. Each may be missing.
+    """
+
+    request_id: str | None = None
+    table: str | None = None
+    traceparent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OpenTicket:
     """What a ticket says. `principal` is who may redeem it, None for whoever holds it."""
 
@@ -66,6 +80,10 @@ class OpenTicket:
     principal: str | None
     expires_at_ms: int
     resume: ResumePlace
+    origin: Origin = Origin()
+
+
+NO_ORIGIN = Origin()
 
 
 def seal_ticket(
@@ -74,6 +92,7 @@ def seal_ticket(
     *,
     principal: str | None,
     expires_at_ms: int,
+    origin: Origin = NO_ORIGIN,
     random: Callable[[int], bytes] = os.urandom,
 ) -> bytes:
     """Return a ticket for `plan` from its start, sealed with the active key.
@@ -81,7 +100,12 @@ def seal_ticket(
     Raises `PlanTooLarge` for a plan that is too large for one ticket.
     """
     return seal_encoded(
-        encode_plan(plan), keyring, principal=principal, expires_at_ms=expires_at_ms, random=random
+        encode_plan(plan),
+        keyring,
+        principal=principal,
+        expires_at_ms=expires_at_ms,
+        origin=origin,
+        random=random,
     )
 
 
@@ -91,13 +115,20 @@ def seal_encoded(
     *,
     principal: str | None,
     expires_at_ms: int,
+    origin: Origin = NO_ORIGIN,
     random: Callable[[int], bytes] = os.urandom,
 ) -> bytes:
     """Return a ticket for a plan that is encoded already, see `PlanEncoder`.
 
     Raises `PlanTooLarge` for a plan that is too large for one ticket.
     """
-    head = dump_json({"principal": principal, "expires_at_ms": expires_at_ms})
+    head = dump_json(
+        {
+            "principal": principal,
+            "expires_at_ms": expires_at_ms,
+            "origin": {k: v for k, v in asdict(origin).items() if v is not None},
+        }
+    )
     content = b"".join((_LENGTH.pack(len(head)), head, plan))
     header = MAGIC + message_header(keyring.active, VERSION)
     sealed = keyring.active.seal(TICKET, content, header, random(NONCE_BYTES))
@@ -125,7 +156,7 @@ def open_ticket(raw: bytes, keyring: Keyring, *, now_ms: int) -> OpenTicket:
     content = key.open(TICKET, raw[after:], header)
     if content is None:
         raise BadTicket("ticket that was damaged, or sealed with another key")
-    principal, expires_at_ms, plan_bytes = _head(content)
+    principal, expires_at_ms, origin, plan_bytes = _head(content)
     if now_ms >= expires_at_ms:
         raise ExpiredTicket((now_ms - expires_at_ms) // 1000)
     try:
@@ -133,7 +164,7 @@ def open_ticket(raw: bytes, keyring: Keyring, *, now_ms: int) -> OpenTicket:
     except MalformedPlan as exc:
         raise BadTicket(f"ticket sealed by another version of floeberg: {exc}") from exc
     resume = _checked_place(decode_place(raw[len(header) : after]), len(plan.tasks))
-    return OpenTicket(plan, principal, expires_at_ms, resume)
+    return OpenTicket(plan, principal, expires_at_ms, resume, origin)
 
 
 def with_resume(raw: bytes, place: ResumePlace) -> bytes:
@@ -178,18 +209,25 @@ def _header(raw: bytes) -> tuple[str, bytes]:
     return key_id, header
 
 
-def _head(content: bytes) -> tuple[str | None, int, bytes]:
-    """Return principal, expiry and the plan's bytes of an authenticated ticket."""
+def _head(content: bytes) -> tuple[str | None, int, Origin, bytes]:
+    """Return principal, expiry, origin and the plan's bytes of an authenticated ticket."""
     try:
         (size,) = _LENGTH.unpack_from(content)
         end = _LENGTH.size + size
         head = json.loads(content[_LENGTH.size : end])
         principal, expires_at_ms = head["principal"], head["expires_at_ms"]
-    except (struct.error, ValueError, KeyError, TypeError) as exc:
+        origin = _origin(head.get("origin", {}))
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise BadTicket("ticket sealed by another version of floeberg: its head") from exc
     if not isinstance(principal, str | None) or not isinstance(expires_at_ms, int):
         raise BadTicket("ticket sealed by another version of floeberg: its head")
-    return principal, expires_at_ms, content[end:]
+    return principal, expires_at_ms, origin, content[end:]
+
+
+def _origin(raw: Mapping[str, object]) -> Origin:
+    """Return what is known of an origin; an earlier version has none, a later one may say more."""
+    found = {field.name: raw.get(field.name) for field in fields(Origin)}
+    return Origin(**{name: value for name, value in found.items() if isinstance(value, str)})
 
 
 def _checked_place(place: ResumePlace, tasks: int) -> ResumePlace:

@@ -9,10 +9,12 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from floeberg.process.failures import Failures
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
-from floeberg.process.service import advertised_location, is_wildcard
+from floeberg.process.page import StatusRoutes
+from floeberg.process.service import advertised_location, is_loopback, is_wildcard
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
@@ -26,6 +28,8 @@ from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.scans import ScanPolicy, Scans
 from floeberg.server.flight.service import CoordinatorServer
+from floeberg.server.flight.status import CoordinatorFacts
+from floeberg.server.flight.status_page import coordinator_page
 from floeberg.server.planning import ManifestCache, SegmentFiles
 from floeberg.server.rest import RestPlanner, RestService
 
@@ -65,7 +69,17 @@ class CoordinatorService:
         self._scans = Scans(
             catalogs, self.members, keyring, policy, storages, registry, runs, manifests=manifests
         )
-        self._actions = Actions(catalogs, self.members, self._scans, runs)
+        self._failures = Failures(registry)
+        self._facts = CoordinatorFacts(
+            catalogs,
+            self.members,
+            runs,
+            self._scans.outcomes,
+            manifests,
+            self._failures,
+            is_draining=lambda: self._stopping,
+        )
+        self._actions = Actions(catalogs, self.members, self._scans, self._facts)
         self._proxy = Proxy(self.members, keyring, registry, config.trusted_roots())
         self._rest: RestService | None = None
         if config.rest_planning:
@@ -75,12 +89,18 @@ class CoordinatorService:
             self._rest = RestService(
                 catalogs, planner, registry, wait_seconds=config.rest_wait_seconds
             )
+        page = StatusRoutes(
+            render=lambda: coordinator_page(self._facts.status()),
+            json=lambda: self._facts.status().model_dump_json(),
+            visibility=config.status_page,
+            is_loopback=is_loopback(config.http_host),
+        )
         self._http = HttpService(
             registry,
             self._readiness,
             host=config.http_host,
             port=config.http_port,
-            routes=self._rest.routes if self._rest else (),
+            routes=[*page.routes, *(self._rest.routes if self._rest else ())],
         )
         self._server: CoordinatorServer | None = None
         self._stopping = False
@@ -96,6 +116,7 @@ class CoordinatorService:
                 self._scans,
                 self._actions,
                 self._proxy,
+                self._failures,
                 config.tls_pair(),
             )
         except (pa.ArrowException, OSError) as exc:

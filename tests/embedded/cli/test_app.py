@@ -175,6 +175,7 @@ def test_status_shows_the_workers(fleet: LocalFleet):
 
     assert all(worker.location in text for worker in fleet.workers)
     assert "catalog warehouse: " in text
+    assert "cache of manifests in memory: " in text
     assert len(found["workers"]) == 2
 
 

@@ -44,6 +44,22 @@ def test_a_renewed_worker_outlives_its_first_lease() -> None:
     assert (member.streams, member.bytes_in_flight, member.lease_until) == (3, 77, 18.0)
 
 
+def test_rates_are_those_between_two_renewals_of_one_membership() -> None:
+    fleet = Fleet(LEASE)
+    fleet.handle(Join(0.0, A))
+
+    fleet.handle(Renew(2.0, "a", rows_sent=1000, bytes_sent=90_000))
+    (first,) = fleet.members()
+    fleet.handle(Renew(4.0, "a", rows_sent=1100, bytes_sent=100_000))
+    (second,) = fleet.members()
+    fleet.handle(Renew(5.0, "a", rows_sent=1100, bytes_sent=100_000))
+    (idle,) = fleet.members()
+
+    assert (first.rows_per_second, first.bytes_per_second) == (0.0, 0.0)
+    assert (second.rows_per_second, second.bytes_per_second) == (50.0, 5000.0)
+    assert (idle.rows_per_second, idle.bytes_per_second) == (0.0, 0.0)
+
+
 def test_a_silent_worker_is_dropped_when_its_lease_ends() -> None:
     fleet = Fleet(LEASE)
     fleet.handle(Join(0.0, A))

@@ -14,9 +14,10 @@ import httpx
 import pyarrow.flight as fl
 import pytest
 
-from floeberg.protocol.actions import COUNT, EXPLAIN, FILES, PLAN, STATUS, RunningPlan, Status
+from floeberg.protocol.actions import COUNT, EXPLAIN, FILES, PLAN, STATUS
 from floeberg.protocol.errors import PlanTimeout
 from floeberg.protocol.flight_errors import from_flight
+from floeberg.protocol.status import RunningPlan, Status
 from floeberg.server.catalogs import Catalogs, WarehouseCatalog
 from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.held import Holdup

@@ -32,6 +32,9 @@ class LoadingCache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, Future[Sized]] = OrderedDict()
         self._bytes = 0
+        self.hits = 0
+        """How often something was there, or being loaded by another thread."""
+        self.misses = 0
 
     def get(self, key: Hashable, load: Callable[[], T]) -> T:
         """Return what `load` gave for `key`, calling it only when that is not in the cache.
@@ -46,6 +49,10 @@ class LoadingCache:
                 entry: Future[Sized] = Future() if found is None else found
                 self._entries[key] = entry
                 self._entries.move_to_end(key)
+                if found is None:
+                    self.misses += 1
+                else:
+                    self.hits += 1
             if found is None:
                 return self._load(key, entry, load)
             try:

@@ -180,6 +180,11 @@ class Membership:
         """How many coordinators have this worker now."""
         return sum(seat.is_member for seat in self._seats.values())
 
+    @property
+    def seats(self) -> dict[str, bool]:
+        """Return for each coordinator whether it has this worker now."""
+        return {uri: seat.is_member for uri, seat in self._seats.items()}
+
     def start(self) -> None:
         for thread in self._threads:
             thread.start()

@@ -12,15 +12,18 @@ from typing import TextIO
 import pyarrow as pa
 
 from floeberg.process.background import Background
+from floeberg.process.failures import Failures
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
-from floeberg.process.service import advertised_location
+from floeberg.process.page import StatusRoutes
+from floeberg.process.service import advertised_location, is_loopback
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.process.version import floeberg_version
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
-from floeberg.protocol.registration import RegisterWorker, WorkerLoad
+from floeberg.protocol.registration import RegisterWorker
+from floeberg.protocol.status import WorkerStatus
 from floeberg.worker.budget import Budget
 from floeberg.worker.cache import LoadingCache
 from floeberg.worker.config import WorkerConfig
@@ -30,6 +33,9 @@ from floeberg.worker.metrics import WorkerMetrics
 from floeberg.worker.reading import to_batches_for_tasks
 from floeberg.worker.reading.named import MANIFEST_CACHE_BYTES
 from floeberg.worker.service import WorkerServer
+from floeberg.worker.status import WorkerFacts
+from floeberg.worker.status_page import worker_page
+from floeberg.worker.stream_log import StreamLog
 from floeberg.worker.streams import ReadTasks, Redeemer
 
 logger = logging.getLogger(__name__)
@@ -58,21 +64,40 @@ class WorkerService:
             if config.fetch_ahead_bytes
             else None
         )
+        deletes, manifests = LoadingCache(), LoadingCache(MANIFEST_CACHE_BYTES)
+        streams = StreamLog()
+        self._failures = Failures(registry)
         self._redeemer = Redeemer(
             self._keyring,
             self._budget,
             metrics,
             read
-            or partial(
-                to_batches_for_tasks,
-                deletes=LoadingCache(),
-                manifests=LoadingCache(MANIFEST_CACHE_BYTES),
-                ahead=ahead,
-            ),
+            or partial(to_batches_for_tasks, deletes=deletes, manifests=manifests, ahead=ahead),
             storages,
+            streams,
+        )
+        self._facts = WorkerFacts(
+            self.worker_id,
+            config,
+            self._budget,
+            streams,
+            self._failures,
+            {"deletes": deletes, "manifests": manifests},
+            seats=lambda: self._membership.seats if self._membership else {},
+            is_draining=lambda: self._stopping,
+        )
+        page = StatusRoutes(
+            render=lambda: worker_page(self._status()),
+            json=lambda: self._status().model_dump_json(),
+            visibility=config.status_page,
+            is_loopback=is_loopback(config.http_host),
         )
         self._http = HttpService(
-            registry, self._readiness, host=config.http_host, port=config.http_port
+            registry,
+            self._readiness,
+            host=config.http_host,
+            port=config.http_port,
+            routes=page.routes,
         )
         self._server: WorkerServer | None = None
         self._membership: Membership | None = None
@@ -86,7 +111,11 @@ class WorkerService:
         config = self._config
         try:
             self._server = WorkerServer(
-                config.bind_location, self._redeemer, self.status, config.tls_pair()
+                config.bind_location,
+                self._redeemer,
+                self._status,
+                self._failures,
+                config.tls_pair(),
             )
         except (pa.ArrowException, OSError) as exc:
             raise BadConfig(
@@ -113,7 +142,7 @@ class WorkerService:
                 (uri, partial(FlightCoordinator, uri, self._keyring, roots))
                 for uri in config.coordinator
             ],
-            self._load,
+            self._facts.load,
         )
         self._membership.start()
         logger.info(
@@ -132,17 +161,11 @@ class WorkerService:
         return {"worker": self.worker_id, "location": self.location, "http": self._http.uri}
 
     def status(self) -> dict[str, object]:
-        return {
-            **self.addresses(),
-            "version": floeberg_version(),
-            "state": "draining" if self._stopping else "ready",
-            "zone": self._config.zone,
-            "streams": self._budget.streams,
-            "max_streams": self._config.max_streams,
-            "bytes_in_flight": self._budget.bytes_in_flight,
-            "max_bytes": self._config.max_bytes,
-            "coordinators": self.registered,
-        }
+        """Return what the worker tells of itself, as JSON has it."""
+        return self._status().model_dump(mode="json")
+
+    def _status(self) -> WorkerStatus:
+        return self._facts.status(self.location, self._http.uri)
 
     def stop(self, at_once: threading.Event) -> bool:
         """Take no new streams, let the running ones end within `drain_seconds`, then go.
@@ -171,11 +194,6 @@ class WorkerService:
         self._http.stop()
         logger.info("worker stopped", extra={"worker": self.worker_id})
         return ended
-
-    def _load(self) -> WorkerLoad:
-        return WorkerLoad(
-            streams=self._budget.streams, bytes_in_flight=self._budget.bytes_in_flight
-        )
 
     def _readiness(self) -> dict[str, str | None]:
         alone = bool(self._config.coordinator) and not self.registered

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from floeberg.process.failures import Failures
 from floeberg.process.flight import FlightService
 from floeberg.protocol.errors import BadCommand
-from floeberg.protocol.flight_errors import as_flight_errors
+from floeberg.protocol.requests import current_request
+from floeberg.protocol.status import WorkerStatus
 from floeberg.worker.streams import Redeemer
 
 STATUS_ACTION = "floeberg.worker-status"
@@ -26,20 +27,23 @@ class WorkerServer(FlightService):
         self,
         location: str,
         redeemer: Redeemer,
-        status: Callable[[], dict[str, object]],
+        status: Callable[[], WorkerStatus],
+        failures: Failures,
         tls: list[tuple[str, str]] | None = None,
     ) -> None:
         self._redeemer = redeemer
         self._status = status
-        super().__init__(location, tls_certificates=tls)
+        super().__init__(location, failures, tls)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         # A refusal must be raised here: clients try an endpoint's next location only until the
         # first message, and the schema is one.
-        with as_flight_errors(context):
+        with self.answering(context):
             stream = self._redeemer.redeem(ticket.ticket, context.is_cancelled)
+            request = current_request()  # the ticket's
+        sent = self.answering_with(stream.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata
-        batches = cast(Iterator[pa.RecordBatch], _relay(stream.batches, context))
+        batches = cast(Iterator[pa.RecordBatch], sent)
         return fl.GeneratorStream(stream.schema, batches)
 
     # the stubs ask for Action and bytes where pyarrow takes tuples and Result
@@ -51,19 +55,11 @@ class WorkerServer(FlightService):
     def do_action(  # type: ignore[override]
         self, context: fl.ServerCallContext, action: fl.Action
     ) -> Iterator[fl.Result]:
-        with as_flight_errors(context):
+        with self.answering(context):
             if action.type != STATUS_ACTION:
                 raise BadCommand(
                     f"a worker has no action {action.type!r}; it has {STATUS_ACTION}, and the"
                     " coordinator has the others"
                 )
-            body = json.dumps(self._status()).encode()
+            body = self._status().model_dump_json().encode()
         return iter([fl.Result(pa.py_buffer(body))])
-
-
-def _relay(
-    batches: Generator[tuple[pa.RecordBatch, bytes], None, None], context: fl.ServerCallContext
-) -> Iterator[tuple[pa.RecordBatch, bytes]]:
-    """Yield what `batches` yields, its errors in the form that keeps their code on the wire."""
-    with as_flight_errors(context):
-        yield from batches

@@ -18,11 +18,13 @@ import pyarrow as pa
 from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import Cancelled, FloebergError, ServerUnavailable
+from floeberg.protocol.requests import RequestContext, adopt
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.storage import Storage, StorageFactory
 from floeberg.protocol.tickets import OpenTicket, ReadPlan, ResumePlace, encode_place, open_ticket
 from floeberg.worker.budget import Admission, Budget
 from floeberg.worker.metrics import WorkerMetrics
+from floeberg.worker.stream_log import StreamLog, StreamRecord
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +68,7 @@ class Redeemer:
         metrics: WorkerMetrics,
         read: ReadTasks,
         open_storage: StorageFactory,
+        log: StreamLog,
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -74,6 +77,7 @@ class Redeemer:
         self._metrics = metrics
         self._read = read
         self._open_storage = open_storage
+        self._log = log
         self._now_ms = now_ms
         self._draining = threading.Event()
         self._cut = threading.Event()
@@ -89,9 +93,13 @@ class Redeemer:
             if self._draining.is_set():
                 raise ServerUnavailable("the worker is stopping; try the endpoint's next location")
             ticket = open_ticket(raw, self._keyring, now_ms=self._now_ms())
+            if ticket.origin.request_id is not None:
+                adopt(RequestContext(ticket.origin.request_id, ticket.origin.traceparent))
             admission = self._budget.admit()
-        except FloebergError:
+        except FloebergError as error:
+            logger.info("stream refused", extra={"code": error.code})
             self._metrics.streams_ended.labels("refused").inc()
+            self._log.refused()
             raise
         batches = self._batches(ticket, admission, is_cancelled)
         # A generator that is dropped before its first batch never comes to its `finally`.
@@ -124,39 +132,39 @@ class Redeemer:
             if self._cut.is_set():
                 raise ServerUnavailable("the worker stopped in the middle of the stream")
 
-        rows = sent = 0
-        began = time.monotonic()
-        outcome = "failed"
+        record = self._log.record(ticket)
         try:
-            storage = InterruptibleStorage(self._open_storage(plan.storage), check)
-            for placed in self._read(plan, storage, resume=ticket.resume):
-                check()
-                size = placed.batch.nbytes
-                admission.hold(size)
-                yield placed.batch, encode_place(placed.place)
-                rows += placed.batch.num_rows
-                sent += size
-                self._metrics.rows.inc(placed.batch.num_rows)
-                self._metrics.bytes.inc(size)
-            outcome = "done"
-        except (Cancelled, GeneratorExit):
-            outcome = "cancelled"
-            raise
+            with self._log.follow(record):
+                storage = InterruptibleStorage(self._open_storage(plan.storage), check)
+                for placed in self._read(plan, storage, resume=ticket.resume):
+                    check()
+                    rows, size = placed.batch.num_rows, placed.batch.nbytes
+                    admission.hold(size)
+                    record.offer(placed.place, rows, size)
+                    yield placed.batch, encode_place(placed.place)
+                    record.taken()
+                    self._metrics.rows.inc(rows)
+                    self._metrics.bytes.inc(size)
         finally:
             with checking:
                 ended = True
             admission.release()
-            seconds = time.monotonic() - began
-            self._metrics.streams_ended.labels(outcome).inc()
-            self._metrics.stream_seconds.observe(seconds)
-            logger.info(
-                "stream ended",
-                extra={
-                    "outcome": outcome,
-                    "principal": ticket.principal,
-                    "tasks": len(plan.tasks),
-                    "rows": rows,
-                    "bytes": sent,
-                    "seconds": round(seconds, 3),
-                },
-            )
+            self._tell(record)
+
+    def _tell(self, record: StreamRecord) -> None:
+        """Count and log a stream that has ended."""
+        self._metrics.streams_ended.labels(record.outcome).inc()
+        self._metrics.stream_seconds.observe(record.seconds)
+        logger.info(
+            "stream ended",
+            extra={
+                "outcome": record.outcome,
+                "code": record.code,
+                "table": record.table,
+                "principal": record.principal,
+                "tasks": record.tasks,
+                "rows": record.rows,
+                "bytes": record.bytes,
+                "seconds": round(record.seconds, 3),
+            },
+        )

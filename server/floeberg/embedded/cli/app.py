@@ -36,6 +36,7 @@ from floeberg.embedded.cli.options import (
 )
 from floeberg.embedded.cli.progress import show_planning, show_progress
 from floeberg.embedded.cli.rows import SHOWN_ROWS, RowFormat, write_rows
+from floeberg.embedded.cli.show_status import show_status
 from floeberg.embedded.cli.sources import LocalSource, Selection, ServerSource, Source
 from floeberg.embedded.cli.terminal import console, printable
 from floeberg.embedded.table import open_table
@@ -341,4 +342,4 @@ def status(
     if as_json:
         typer.echo(found.model_dump_json())
     else:
-        show.status(found, console())
+        show_status(found, console())

@@ -50,7 +50,10 @@ class Commands(TyperGroup):
             raise
         except FloebergError as exc:
             told = plain("error ", "bold red").append(f"[{exc.code}] ", "bold")
-            console(stderr=True).print(told + plain(exc), soft_wrap=True)
+            told.append(plain(exc))
+            if exc.request_id is not None and not isinstance(exc, BadRequest):
+                told.append(plain(f" (request {exc.request_id})", "dim"))  # to look up in its log
+            console(stderr=True).print(told, soft_wrap=True)
             raise typer.Exit(exit_status(exc)) from None
         except BrokenPipeError:
             _discard_output()

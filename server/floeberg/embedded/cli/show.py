@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 
 from floeberg.client.lake import TableListing
 from floeberg.embedded.cli.terminal import plain
-from floeberg.protocol.actions import RefEntry, SnapshotList, Status, TableDescription
+from floeberg.protocol.actions import RefEntry, SnapshotList, TableDescription
 from floeberg.protocol.civil_time import format_timestamp
 from floeberg.protocol.expressions.json_form import expression_from_json
 from floeberg.protocol.expressions.model import TRUE
@@ -121,45 +121,6 @@ def files(tasks: Sequence[Json], console: Console) -> None:
         )
     console.print(table)
     console.print(f"{len(tasks):,} {'file' if len(tasks) == 1 else 'files'}")
-
-
-def status(found: Status, console: Console) -> None:
-    """Print a coordinator and its fleet."""
-    console.print(
-        plain(
-            f"coordinator {found.coordinator_id}, version {found.version},"
-            f" up {found.uptime_seconds:,.0f} s"
-        )
-    )
-    for catalog in found.catalogs:
-        default = " (default)" if catalog.is_default else ""
-        console.print(plain(f"catalog {catalog.name}: {catalog.kind}{default}"))
-    table = RichTable("worker", "location", "state", "zone", "streams", "in flight", "version")
-    for worker in found.workers:
-        table.add_row(
-            plain(worker.worker_id),
-            plain(worker.location),
-            worker.state,
-            plain(worker.zone or ""),
-            f"{worker.streams} of {worker.max_streams}",
-            f"{worker.bytes_in_flight:,} of {worker.max_bytes:,} bytes",
-            plain(worker.version),
-        )
-    console.print(table)
-    if found.plans:
-        plans = RichTable("planning", "for", _number("seconds"), "step", _number("manifests read"))
-        for plan in found.plans:
-            plans.add_row(
-                plain(plan.table),
-                plain(plan.principal or ""),
-                f"{plan.seconds:,.1f}",
-                plain(plan.phase),
-                f"{plan.manifests_read:,} of {plan.manifests:,}" if plan.manifests else "",
-            )
-        console.print(plans)
-    if found.queries:
-        counted = ", ".join(f"{n:,} {name}" for name, n in sorted(found.queries.items()))
-        console.print(plain(f"scans: {counted}"))
 
 
 def _number(header: str) -> Column:

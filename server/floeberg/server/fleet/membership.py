@@ -37,7 +37,7 @@ class WorkerState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Member:
     """A worker with what the fleet knows of it. Times are seconds of the clock that the events
-    carry.
+    carry; the rates are those between the last two renewals.
     """
 
     worker: Worker
@@ -47,6 +47,10 @@ class Member:
     lease_until: float
     streams: int = 0
     bytes_in_flight: int = 0
+    rows_sent: int | None = None
+    bytes_sent: int | None = None
+    rows_per_second: float = 0.0
+    bytes_per_second: float = 0.0
 
 
 # --- what happens to a fleet ---------------------------------------------------------------------
@@ -64,12 +68,16 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """A worker lives; `streams` and `bytes_in_flight` are its load as it says."""
+    """A worker lives; `streams` and `bytes_in_flight` are its load as it says, the others what it
+    has sent since its start.
+    """
 
     at: float
     worker_id: str
     streams: int = 0
     bytes_in_flight: int = 0
+    rows_sent: int = 0
+    bytes_sent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +159,11 @@ class Fleet:
         match event:
             case Join(at, worker):
                 out += self._join(at, worker)
-            case Renew(at, worker_id, streams, bytes_in_flight):
+            case Renew(at, worker_id):
                 member = self._members.get(worker_id)
                 if member is None:
                     return [*out, AskToJoin(worker_id)]
-                self._members[worker_id] = replace(
-                    member,
-                    seen_at=at,
-                    lease_until=at + self._lease_seconds,
-                    streams=streams,
-                    bytes_in_flight=bytes_in_flight,
-                )
+                self._members[worker_id] = self._renewed(member, event)
                 out.append(Grant(worker_id, self._lease_seconds))
             case Drain(_, worker_id):
                 member = self._members.get(worker_id)
@@ -191,6 +193,23 @@ class Fleet:
         for m in gone:
             del self._members[m.worker.worker_id]
         return [Tell(Change.EXPIRED, m.worker) for m in gone]
+
+    def _renewed(self, member: Member, event: Renew) -> Member:
+        # a member's first renewal has none before it, and may be of a worker that has sent for days
+        rows_before = event.rows_sent if member.rows_sent is None else member.rows_sent
+        bytes_before = event.bytes_sent if member.bytes_sent is None else member.bytes_sent
+        passed = max(event.at - member.seen_at, 1e-3)  # two may come at one reading of the clock
+        return replace(
+            member,
+            seen_at=event.at,
+            lease_until=event.at + self._lease_seconds,
+            streams=event.streams,
+            bytes_in_flight=event.bytes_in_flight,
+            rows_sent=event.rows_sent,
+            bytes_sent=event.bytes_sent,
+            rows_per_second=max(0, event.rows_sent - rows_before) / passed,
+            bytes_per_second=max(0, event.bytes_sent - bytes_before) / passed,
+        )
 
     def _join(self, at: float, worker: Worker) -> list[Instruction]:
         out: list[Instruction] = []

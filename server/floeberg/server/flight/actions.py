@@ -5,11 +5,9 @@ Knows nothing of Flight.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from floeberg.process.version import floeberg_version
 from floeberg.protocol.actions import (
     COUNT,
     DESCRIBE,
@@ -22,13 +20,9 @@ from floeberg.protocol.actions import (
     STATUS,
     TABLES,
     Action,
-    CatalogEntry,
     CountReply,
     PlanPage,
-    RunningPlan,
-    Status,
     TablesPage,
-    WorkerEntry,
     pages,
 )
 from floeberg.protocol.commands import ScanCommand
@@ -38,8 +32,8 @@ from floeberg.protocol.suggestions import quoted
 from floeberg.server.catalogs import Catalogs
 from floeberg.server.describing import describe_table, list_snapshots
 from floeberg.server.flight.members import Members
-from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.scans import IsCancelled, PlannedScan, Scans, nobody_leaves
+from floeberg.server.flight.status import CoordinatorFacts
 from floeberg.server.flight.tables import list_tables
 from floeberg.server.planning import rest_json
 
@@ -54,16 +48,12 @@ class Actions:
         catalogs: Catalogs,
         members: Members,
         scans: Scans,
-        runs: PlanRuns,
-        *,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        facts: CoordinatorFacts,
     ) -> None:
         self._catalogs = catalogs
         self._members = members
         self._scans = scans
-        self._runs = runs
-        self._now_ms = now_ms
-        self._started_ms = now_ms()
+        self._facts = facts
         self._handlers: Mapping[str, Handler] = {
             TABLES.name: lambda body, _: self._tables(body),
             DESCRIBE.name: lambda body, _: self._describe(body),
@@ -153,50 +143,7 @@ class Actions:
 
     def _status(self, body: bytes) -> list[bytes]:
         STATUS.parse_request(body)
-        now_ms = self._now_ms()
-        status = Status(
-            coordinator_id=self._members.coordinator_id,
-            version=floeberg_version(),
-            started_ms=self._started_ms,
-            uptime_seconds=(now_ms - self._started_ms) / 1000,
-            workers=tuple(
-                WorkerEntry(
-                    worker_id=m.worker.worker_id,
-                    location=m.worker.location,
-                    state=m.state.value,
-                    version=m.worker.version,
-                    zone=m.worker.zone,
-                    http_address=m.worker.http_address,
-                    max_streams=m.worker.capacity,
-                    streams=m.streams,
-                    max_bytes=m.worker.max_bytes,
-                    bytes_in_flight=m.bytes_in_flight,
-                    last_seen_ms=now_ms - int(seconds_ago * 1000),
-                )
-                for m, seconds_ago in self._members.all()
-            ),
-            catalogs=tuple(
-                CatalogEntry(
-                    name=name,
-                    kind=self._catalogs.get(name).kind,
-                    is_default=name == self._catalogs.default.name,
-                )
-                for name in self._catalogs.names
-            ),
-            queries=dict(self._scans.outcomes),
-            plans=tuple(
-                RunningPlan(
-                    table=plan.table,
-                    principal=plan.principal,
-                    phase=plan.phase,
-                    manifests=plan.manifests,
-                    manifests_read=plan.manifests_read,
-                    seconds=plan.seconds,
-                )
-                for plan in self._runs.running()
-            ),
-        )
-        return [STATUS.encode_reply(status)]
+        return [STATUS.encode_reply(self._facts.status())]
 
     def _leave(self, body: bytes) -> list[bytes]:
         self._members.leave(body)

@@ -110,7 +110,14 @@ class Members:
             self._handle(lambda at: Drain(at, message.worker_id))
         return self._lease(
             self._handle(
-                lambda at: Renew(at, message.worker_id, load.streams, load.bytes_in_flight)
+                lambda at: Renew(
+                    at,
+                    message.worker_id,
+                    load.streams,
+                    load.bytes_in_flight,
+                    load.rows_sent,
+                    load.bytes_sent,
+                )
             )
         )
 

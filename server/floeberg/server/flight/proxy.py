@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from floeberg.protocol.errors import NoWorkers, Unavailable
 from floeberg.protocol.flight_errors import as_floeberg_errors
+from floeberg.protocol.requests import RequestContext, adopt
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.tickets import open_ticket
 from floeberg.server.fleet import rank
@@ -38,7 +39,7 @@ class Relay:
     """A worker's stream on its way to a client."""
 
     schema: pa.Schema
-    batches: Iterator[tuple[pa.RecordBatch, pa.Buffer | None]]
+    batches: Generator[tuple[pa.RecordBatch, pa.Buffer | None], None, None]
 
 
 class Proxy:
@@ -69,7 +70,9 @@ class Proxy:
         Raises `BadTicket` and `ExpiredTicket` without asking any worker, `NoWorkers`, and
         what the last worker said when none could.
         """
-        open_ticket(ticket, self._keyring, now_ms=self._now_ms())
+        origin = open_ticket(ticket, self._keyring, now_ms=self._now_ms()).origin
+        if origin.request_id is not None:
+            adopt(RequestContext(origin.request_id, origin.traceparent))
         refusal: Unavailable = NoWorkers()
         key = blake2b(ticket, digest_size=16).hexdigest()
         for worker in rank(self._members.ready(), key):
@@ -108,7 +111,7 @@ class Proxy:
 
 def _batches(
     reader: fl.FlightStreamReader,
-) -> Iterator[tuple[pa.RecordBatch, pa.Buffer | None]]:
+) -> Generator[tuple[pa.RecordBatch, pa.Buffer | None], None, None]:
     try:
         while True:
             with as_floeberg_errors():

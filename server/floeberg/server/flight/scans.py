@@ -20,10 +20,12 @@ from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import Cancelled, NoWorkers, PlanTooLarge
+from floeberg.protocol.requests import current_request
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.status import QueryKind
 from floeberg.protocol.storage import StorageFactory
-from floeberg.protocol.tickets import ReadOptions, ReadPlan
+from floeberg.protocol.tickets import Origin, ReadOptions, ReadPlan
 from floeberg.server.catalogs import Catalogs, LoadedTable
 from floeberg.server.config import RedeemAt
 from floeberg.server.fleet import Placement, Worker, place
@@ -138,7 +140,7 @@ class Scans:
 
     def schema(self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves) -> pa.Schema:
         """Return the schema of a scan's rows; nothing is planned."""
-        with self._run(command, None, is_cancelled) as run:
+        with self._run(command, None, is_cancelled, "schema") as run:
             return arrow_schema(
                 self._resolve(command, Stopwatch(enter=run.enter), run)[1].projection
             )
@@ -165,6 +167,7 @@ class Scans:
                     raise NoWorkers()
                 plan = self.plan_resolved(table, scan, run)
                 answer = self._answer(PlannedScan(table, plan), workers, principal, watch)
+                run.endpoints = len(answer.endpoints)
             outcome = "planned"
         except Cancelled:
             outcome = "cancelled"
@@ -190,13 +193,15 @@ class Scans:
 
     def plan(self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves) -> PlannedScan:
         """Return the plan of a scan, for a person or a program to look at."""
-        with self._run(command, None, is_cancelled) as run:
+        with self._run(command, None, is_cancelled, "plan") as run:
             table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
             return PlannedScan(table, self.plan_resolved(table, scan, run))
 
     def plan_resolved(self, table: LoadedTable, scan: ResolvedScan, run: PlanRun) -> Plan:
         """Return the plan of a scan that was resolved elsewhere."""
-        return plan_files(scan, self._open_storage(table.storage), self._cache(table), run)
+        storage = self._open_storage(table.storage)
+        plan = run.plan = plan_files(scan, storage, self._cache(table), run)
+        return plan
 
     def explain(
         self,
@@ -208,7 +213,7 @@ class Scans:
 
         Without workers there are no endpoints, and that is no error.
         """
-        with self._run(command, principal, is_cancelled) as run:
+        with self._run(command, principal, is_cancelled, "explain") as run:
             before, after = Stopwatch(enter=run.enter), Stopwatch(enter=run.enter)
             table, scan = self._resolve(command, before, run)
             plan = self.plan_resolved(table, scan, run)
@@ -235,7 +240,7 @@ class Scans:
         self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves
     ) -> tuple[CountResult, ResolvedScan]:
         """Return how many rows metadata counts in a scan, its limit not applied."""
-        with self._run(command, None, is_cancelled) as run:
+        with self._run(command, None, is_cancelled, "count") as run:
             table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
             storage = self._open_storage(table.storage)
             return count(scan, storage, self._cache(table), run), scan
@@ -244,9 +249,13 @@ class Scans:
         return self._manifests.within(table.storage.store)
 
     def _run(
-        self, command: ScanCommand, principal: str | None, is_cancelled: IsCancelled
+        self,
+        command: ScanCommand,
+        principal: str | None,
+        is_cancelled: IsCancelled,
+        kind: QueryKind = "scan",
     ) -> AbstractContextManager[PlanRun]:
-        return self._runs.run(str(command.table), principal, is_cancelled)
+        return self._runs.run(str(command.table), principal, is_cancelled, kind)
 
     def _resolve(
         self, command: ScanCommand, watch: Stopwatch, run: PlanRun
@@ -282,6 +291,7 @@ class Scans:
                     "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
                     "tasks": len(plan.tasks),
                     "counters": plan.counters.summary(),
+                    "request_id": _origin(planned.table).request_id,
                 }
             ),
         )
@@ -319,6 +329,7 @@ class Scans:
                 principal=principal,
                 expires_at_ms=expires_at_ms,
                 max_info_bytes=self._policy.max_info_bytes,
+                origin=_origin(planned.table),
             )
             return tuple(
                 Endpoint(ticket, self._locations(p.workers), expires_at_ms)
@@ -351,3 +362,10 @@ class Scans:
                 return (*named, REUSE_CONNECTION)
             case _:
                 assert_never(self._policy.redeem_at)
+
+
+def _origin(table: LoadedTable) -> Origin:
+    request = current_request()
+    if request is None:
+        return Origin(table=table.name)
+    return Origin(request.request_id, table.name, request.traceparent)

@@ -11,7 +11,7 @@ from floeberg.protocol.plan_codec import PlanEncoder, listed_bytes
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.tickets import seal_encoded
+from floeberg.protocol.tickets import NO_ORIGIN, Origin, seal_encoded
 
 MAX_ANSWER_BYTES = 512 << 20
 """Beyond 2 GiB of answer, pyarrow ends the process; no client takes as much as this."""
@@ -32,6 +32,7 @@ def seal_tickets(
     principal: str | None,
     expires_at_ms: int,
     max_info_bytes: int,
+    origin: Origin = NO_ORIGIN,
 ) -> list[bytes]:
     """Return a ticket for each run of `tasks`, from a first one up to another, read as `plan` says.
 
@@ -44,7 +45,13 @@ def seal_tickets(
 
     def seal(run: tuple[int, int]) -> bytes:
         encoded = encoder.encode(*run)
-        return seal_encoded(encoded, keyring, principal=principal, expires_at_ms=expires_at_ms)
+        return seal_encoded(
+            encoded,
+            keyring,
+            principal=principal,
+            expires_at_ms=expires_at_ms,
+            origin=origin,
+        )
 
     tickets = []
     total = 0

@@ -7,26 +7,25 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from floeberg.process.failures import Failures
 from floeberg.process.flight import FlightService
 from floeberg.protocol.actions import TablesRequest
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand, Cancelled, FloebergError, ServerUnavailable
-from floeberg.protocol.flight_errors import as_flight_errors
+from floeberg.protocol.requests import current_request
 from floeberg.server.catalogs import Catalogs
 from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.descriptors import command_from_bytes, command_from_path
 from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans
 from floeberg.server.flight.tables import list_tables, name_filter, path_of
-
-T = TypeVar("T")
 
 
 class CoordinatorServer(FlightService):
@@ -41,6 +40,7 @@ class CoordinatorServer(FlightService):
         scans: Scans,
         actions: Actions,
         proxy: Proxy,
+        failures: Failures,
         tls: list[tuple[str, str]] | None = None,
     ) -> None:
         self._catalogs = catalogs
@@ -48,7 +48,7 @@ class CoordinatorServer(FlightService):
         self._actions = actions
         self._proxy = proxy
         self._draining = threading.Event()
-        super().__init__(location, tls_certificates=tls)
+        super().__init__(location, failures, tls)
 
     def drain(self) -> None:
         """Refuse new streams from now on; planning and actions go on until `shutdown`."""
@@ -58,18 +58,18 @@ class CoordinatorServer(FlightService):
     def list_flights(  # type: ignore[override]
         self, context: fl.ServerCallContext, criteria: bytes
     ) -> Iterator[fl.FlightInfo]:
-        with as_flight_errors(context):
+        with self.answering(context):
             matches = name_filter(criteria)
             tables, _ = list_tables(self._catalogs, TablesRequest())
             entries = [e for e in tables if matches(e)]
-        return _guarded(
+        return self.answering_with(
             (self._table_info(path_of(e), context.is_cancelled) for e in entries), context
         )
 
     def get_flight_info(
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.FlightInfo:
-        with as_flight_errors(context):
+        with self.answering(context):
             command = _command(descriptor)
             return _flight_info(
                 self._scans.answer(command, is_cancelled=context.is_cancelled), descriptor
@@ -78,17 +78,19 @@ class CoordinatorServer(FlightService):
     def get_schema(  # type: ignore[override]
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.SchemaResult:
-        with as_flight_errors(context):
+        with self.answering(context):
             schema = self._scans.schema(_command(descriptor), context.is_cancelled)
             return fl.SchemaResult(schema)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
-        with as_flight_errors(context):
+        with self.answering(context):
             if self._draining.is_set():
                 raise ServerUnavailable("the coordinator is stopping; try again")
             relay = self._proxy.redeem(ticket.ticket)
+            request = current_request()  # the ticket's
+        sent = self.answering_with(relay.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata
-        batches = cast(Iterator[pa.RecordBatch], _guarded(relay.batches, context))
+        batches = cast(Iterator[pa.RecordBatch], sent)
         return fl.GeneratorStream(relay.schema, batches)
 
     # the stubs ask for Action and bytes where pyarrow takes tuples and Result
@@ -100,11 +102,11 @@ class CoordinatorServer(FlightService):
     def do_action(  # type: ignore[override]
         self, context: fl.ServerCallContext, action: fl.Action
     ) -> Iterator[fl.Result]:
-        with as_flight_errors(context):
+        with self.answering(context):
             results = self._actions.answer(
                 action.type, action.body.to_pybytes(), context.is_cancelled
             )
-        return _guarded((fl.Result(pa.py_buffer(raw)) for raw in results), context)
+        return self.answering_with((fl.Result(pa.py_buffer(raw)) for raw in results), context)
 
     def _table_info(self, path: tuple[str, ...], is_cancelled: IsCancelled) -> fl.FlightInfo:
         descriptor = fl.FlightDescriptor.for_path(*path)
@@ -148,9 +150,3 @@ def _flight_info(answer: ScanAnswer, descriptor: fl.FlightDescriptor) -> fl.Flig
         answer.ordered,
         answer.app_metadata,
     )
-
-
-def _guarded(items: Iterable[T], context: fl.ServerCallContext) -> Iterator[T]:
-    """Yield `items`, an error among them in the form that keeps its code on the wire."""
-    with as_flight_errors(context):
-        yield from items

@@ -13,6 +13,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from enum import Enum
 from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -31,10 +32,13 @@ class _State(Enum):
 
 
 class Job(Generic[R]):
-    """A call that is made once. Safe to share between threads."""
+    """A call that is made once. Safe to share between threads.
+
+    It is made in the context of who made the job: what is logged names the same request.
+    """
 
     def __init__(self, call: Callable[[], R]) -> None:
-        self._call: Callable[[], R] | None = call
+        self._call: Callable[[], R] | None = partial(copy_context().run, call)
         self._changed = threading.Condition()
         self._state = _State.WAITING
         self._result: R | None = None

@@ -18,6 +18,7 @@ from floeberg.process.background import Background
 from floeberg.process.storage.abandonable import AbandonableStorage
 from floeberg.protocol.errors import Cancelled, PlanTimeout
 from floeberg.protocol.storage import Storage
+from floeberg.server.planning.plan import Plan
 from floeberg.server.planning.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -81,6 +82,10 @@ class PlanRun:
         self._began = now_seconds()
         self._tell_at = self._began + _TOLD_EVERY_SECONDS
         self._has_turn = self._ended = False
+        self.plan: Plan | None = None
+        """What it has come to, once it is made."""
+        self.endpoints: int | None = None
+        """Into how many the plan was packed, if it is to be read."""
 
     @property
     def progress(self) -> PlanProgress:

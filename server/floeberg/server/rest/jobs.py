@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -65,14 +66,16 @@ class Jobs(Generic[T]):
         return job
 
     def run(self, work: Callable[[], R]) -> Future[R]:
-        """Run `work` in a thread, in the same line as the plans. Raises as `start` does, and
-        `ServerUnavailable` once this is closed."""
+        """Run `work` in a thread, in the same line as the plans and for the same request as here.
+
+        Raises as `start` does, and `ServerUnavailable` once this is closed.
+        """
         with self._lock:
             if self._unfinished >= _MAX_WAITING:
                 raise TooManyPlans(_MAX_WAITING)
             self._unfinished += 1
         try:
-            future = self._pool.submit(work)
+            future = self._pool.submit(copy_context().run, work)
         except RuntimeError:  # the pool was closed meanwhile
             self._finished()
             raise ServerUnavailable("the coordinator is stopping; try again") from None

@@ -88,7 +88,9 @@ class RestPlanner:
         and planning raise, and `Cancelled` soon after the event is set.
         """
         request = PlanTableScanRequest.parse(body)
-        with self._runs.run(_name(catalog, identifier), is_cancelled=cancelled.is_set) as run:
+        with self._runs.run(
+            _name(catalog, identifier), is_cancelled=cancelled.is_set, kind="rest-plan"
+        ) as run:
             table = self._load(catalog, identifier, run)
             scan = _resolved(table, request)
             key = _key(catalog, identifier, scan, request)
@@ -145,7 +147,7 @@ class RestPlanner:
         with self._stripes[hash(key) % _STRIPES]:
             plan = self._kept.get(key)
             if plan is None:
-                with self._runs.run(_name(key.catalog, key.identifier)) as run:
+                with self._runs.run(_name(key.catalog, key.identifier), kind="rest-plan") as run:
                     table = self._load(key.catalog, key.identifier, run)
                     found = self._scans.plan_resolved(table, _scan_of(key, table), run)
                 plan = self._keep(key, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 
 from floeberg.protocol.errors import MissingFile, StaleTicket
@@ -47,7 +48,9 @@ def _segments(
         return list(map(segment, manifests))
     pool = ThreadPoolExecutor(_MANIFESTS_AT_ONCE, thread_name_prefix="manifests")
     try:
-        return list(pool.map(segment, manifests))
+        # each in a context of its own, so that what is logged names the request
+        jobs = [pool.submit(copy_context().run, segment, manifest) for manifest in manifests]
+        return [job.result() for job in jobs]
     finally:
         pool.shutdown(cancel_futures=True)
 
