@@ -7,9 +7,11 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
+from floeberg.process.auth import Gate
 from floeberg.process.flight import FlightService
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import from_flight
+from floeberg.protocol.sealing import Keyring
 
 TABLE = fl.FlightDescriptor.for_path("db", "orders")
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -22,8 +24,12 @@ class Silent(FlightService):
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[fl.FlightClient]:
     monkeypatch.setattr(sys, "tracebacklimit", 0, raising=False)
-    with Silent("grpc://127.0.0.1:0") as server, fl.connect(f"grpc://127.0.0.1:{server.port}") as c:
-        yield c
+    gate = Gate(Keyring.generate())
+    with (
+        Silent("grpc://127.0.0.1:0", gate) as server,
+        fl.connect(f"grpc://127.0.0.1:{server.port}") as client,
+    ):
+        yield client
 
 
 def put(client: fl.FlightClient) -> None:

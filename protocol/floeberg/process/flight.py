@@ -1,17 +1,70 @@
-"""A Flight server on which every call has an answer: what a service doesn't serve, it says so.
+"""A Flight server on which every call has an answer and a caller: what a service doesn't serve, it
+says so.
 
-Left to pyarrow, such a call fails without a word and without a code.
+Left to pyarrow, such a call fails without a word and without a code. Who calls is decided by a
+`Gate`; its middleware keeps what a call's headers say until the call's handler asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, NoReturn
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, cast
 
 import pyarrow.flight as fl
 
-from floeberg.protocol.errors import Unsupported
+from floeberg.process.auth import Gate, Principal
+from floeberg.protocol.errors import Denied, Unsupported
 from floeberg.protocol.flight_errors import as_flight_errors
+
+logger = logging.getLogger(__name__)
+
+_CALL = "floeberg"
+
+
+class _Call(fl.ServerMiddleware):
+    """What one call's headers say of its caller, and a token to answer it with."""
+
+    def __init__(self, authorization: Sequence[str | bytes], token: str | None = None) -> None:
+        self.authorization = authorization
+        self._token = token
+
+    def sending_headers(self) -> dict[str, list[str] | list[bytes]]:
+        return {} if self._token is None else {"authorization": [f"Bearer {self._token}"]}
+
+
+class _Calls(fl.ServerMiddlewareFactory):
+    """Logs in who sends a Handshake; every other call is admitted by its handler."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def start_call(self, info: fl.CallInfo, headers: Mapping[str, list[Any]]) -> _Call:
+        authorization = headers.get("authorization", [])
+        if info.method != fl.FlightMethod.HANDSHAKE or not self._gate.demands:
+            return _Call(authorization)
+        with as_flight_errors():
+            try:
+                return _Call((), self._gate.log_in(authorization))
+            except Denied as error:
+                logger.info("login refused", extra={"why": str(error)})
+                raise
+        raise AssertionError("as_flight_errors raises what is raised within")
+
+
+class _Handshakes(fl.ServerAuthHandler):
+    """Lets every Handshake and every call pass: the middleware has decided, or the handler will."""
+
+    def authenticate(self, outgoing: object, incoming: object) -> None:
+        return None
+
+    # the stubs have a bool, and pyarrow takes a peer's identity
+    def is_valid(self, token: object) -> str:  # type: ignore[override]
+        return ""
+
+
+def _text(raw: bytes | str) -> str:
+    return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
 
 
 class FlightService(fl.FlightServerBase):
@@ -21,8 +74,43 @@ class FlightService(fl.FlightServerBase):
 
     answers: ClassVar[str]
 
+    def __init__(
+        self,
+        location: str,
+        gate: Gate,
+        tls: list[tuple[str, str]] | None = None,
+        client_roots: str | None = None,
+    ) -> None:
+        """Listen at `location`, with TLS if there is a certificate; with `client_roots`, clients
+        must show one that is signed by those."""
+        self._gate = gate
+        super().__init__(
+            location,
+            # only with an auth handler does pyarrow take a Handshake
+            auth_handler=_Handshakes() if gate.takes_passwords else None,
+            tls_certificates=tls,
+            verify_client=client_roots is not None,
+            # the stubs have bytes, and pyarrow takes text as well
+            root_certificates=cast(Any, client_roots),
+            middleware={_CALL: _Calls(gate)},
+        )
+
+    def caller(self, context: fl.ServerCallContext) -> Principal | None:
+        """Return who calls, None where nobody needs to say so.
+
+        Every handler begins with it. Raises `Unauthenticated`, and what verifying raises.
+        """
+        call = context.get_middleware(_CALL)
+        assert isinstance(call, _Call), "every call has one"
+        try:
+            return self._gate.admit(call.authorization, _text(context.peer_identity()))
+        except Denied as error:
+            logger.info("call refused", extra={"peer": _text(context.peer()), "why": str(error)})
+            raise
+
     def _refuse(self, context: fl.ServerCallContext, call: str) -> NoReturn:
         with as_flight_errors(context):
+            self.caller(context)
             raise Unsupported(f"{call} is not served here: this service answers {self.answers}")
         raise AssertionError("as_flight_errors raises what is raised within")
 

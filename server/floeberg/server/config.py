@@ -57,6 +57,11 @@ class CoordinatorConfig(ServiceConfig):
         minimum=1,
         maximum=366 * 86400,
     )
+    bind_tickets: bool = option(
+        False,
+        "Let a ticket be redeemed by nobody but who asked for it. Clients then send their"
+        " credentials to workers too, and workers need the `auth_…` keys.",
+    )
     redeem_at: RedeemAt = option(
         "workers",
         "Where endpoints send clients: to the `workers`; to the `coordinator`, which relays a"
@@ -138,6 +143,12 @@ class CoordinatorConfig(ServiceConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not (self.knows_callers or self.insecure or is_loopback(self.host)):
+            raise BadConfig(
+                f"'host' {self.host} is open to other machines, and nothing says who may call: give"
+                " 'auth_tokens', 'auth_passwords', 'auth_jwks' or 'auth_client_roots', or say"
+                " --insecure (insecure = true) where the network itself is trusted"
+            )
         if self.rest_planning and not (self.insecure or is_loopback(self.http_host)):
             raise BadConfig(
                 f"'rest_planning': the HTTP side port has no TLS, and 'http_host' {self.http_host}"

@@ -9,6 +9,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from floeberg.process.auth.config import configured_gate
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
@@ -54,6 +55,7 @@ class CoordinatorService:
             max_info_bytes=config.max_info_bytes,
             max_tasks=config.max_tasks,
             batch_bytes=config.batch_bytes,
+            bind_tickets=config.bind_tickets,
         )
         runs = PlanRuns(
             registry,
@@ -66,7 +68,10 @@ class CoordinatorService:
             catalogs, self.members, keyring, policy, storages, registry, runs, manifests=manifests
         )
         self._actions = Actions(catalogs, self.members, self._scans, runs)
-        self._proxy = Proxy(self.members, keyring, registry, config.trusted_roots())
+        self._gate = configured_gate(config)
+        if config.bind_tickets and not self._gate.demands:
+            raise BadConfig("'bind_tickets' needs to know who calls: give one of the 'auth_…' keys")
+        self._proxy = Proxy(self.members, keyring, registry, self._gate, config.client_tls())
         self._rest: RestService | None = None
         if config.rest_planning:
             planner = RestPlanner(
@@ -96,7 +101,9 @@ class CoordinatorService:
                 self._scans,
                 self._actions,
                 self._proxy,
+                self._gate,
                 config.tls_pair(),
+                config.client_roots(),
             )
         except (pa.ArrowException, OSError) as exc:
             raise BadConfig(

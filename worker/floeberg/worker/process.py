@@ -11,6 +11,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from floeberg.process.auth.config import configured_gate
 from floeberg.process.background import Background
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
@@ -47,6 +48,7 @@ class WorkerService:
     def __init__(self, config: WorkerConfig, read: ReadTasks | None = None) -> None:
         self._config = config
         self._keyring = config.keyring()
+        self._gate = configured_gate(config)
         self.worker_id = f"w-{secrets.token_hex(6)}"
         registry = new_registry()
         self._budget = Budget(config.max_streams, config.max_bytes)
@@ -86,7 +88,12 @@ class WorkerService:
         config = self._config
         try:
             self._server = WorkerServer(
-                config.bind_location, self._redeemer, self.status, config.tls_pair()
+                config.bind_location,
+                self._redeemer,
+                self.status,
+                self._gate,
+                config.tls_pair(),
+                config.client_roots(),
             )
         except (pa.ArrowException, OSError) as exc:
             raise BadConfig(
@@ -106,11 +113,11 @@ class WorkerService:
             zone=config.zone,
             http_address=self._http.uri,
         )
-        roots = config.trusted_roots()
+        tls = config.client_tls()
         self._membership = Membership(
             introduction,
             [
-                (uri, partial(FlightCoordinator, uri, self._keyring, roots))
+                (uri, partial(FlightCoordinator, uri, self._keyring, tls))
                 for uri in config.coordinator
             ],
             self._load,

@@ -9,6 +9,7 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from floeberg.process.auth import Gate
 from floeberg.process.flight import FlightService
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.flight_errors import as_flight_errors
@@ -27,17 +28,20 @@ class WorkerServer(FlightService):
         location: str,
         redeemer: Redeemer,
         status: Callable[[], dict[str, object]],
+        gate: Gate,
         tls: list[tuple[str, str]] | None = None,
+        client_roots: str | None = None,
     ) -> None:
         self._redeemer = redeemer
         self._status = status
-        super().__init__(location, tls_certificates=tls)
+        super().__init__(location, gate, tls, client_roots)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         # A refusal must be raised here: clients try an endpoint's next location only until the
         # first message, and the schema is one.
         with as_flight_errors(context):
-            stream = self._redeemer.redeem(ticket.ticket, context.is_cancelled)
+            caller = self.caller(context)
+            stream = self._redeemer.redeem(ticket.ticket, context.is_cancelled, caller)
         # the stubs don't know that a batch may come with its app_metadata
         batches = cast(Iterator[pa.RecordBatch], _relay(stream.batches, context))
         return fl.GeneratorStream(stream.schema, batches)
@@ -46,12 +50,15 @@ class WorkerServer(FlightService):
     def list_actions(  # type: ignore[override]
         self, context: fl.ServerCallContext
     ) -> list[tuple[str, str]]:
+        with as_flight_errors(context):
+            self.caller(context)
         return [(STATUS_ACTION, "what this worker is busy with, as JSON")]
 
     def do_action(  # type: ignore[override]
         self, context: fl.ServerCallContext, action: fl.Action
     ) -> Iterator[fl.Result]:
         with as_flight_errors(context):
+            self.caller(context)
             if action.type != STATUS_ACTION:
                 raise BadCommand(
                     f"a worker has no action {action.type!r}; it has {STATUS_ACTION}, and the"

@@ -43,7 +43,7 @@ from floeberg.server.flight.scans import IsCancelled, PlannedScan, Scans, nobody
 from floeberg.server.flight.tables import list_tables
 from floeberg.server.planning import rest_json
 
-Handler = Callable[[bytes, IsCancelled], Iterable[bytes]]
+Handler = Callable[[bytes, str | None, IsCancelled], Iterable[bytes]]
 
 
 class Actions:
@@ -65,33 +65,37 @@ class Actions:
         self._now_ms = now_ms
         self._started_ms = now_ms()
         self._handlers: Mapping[str, Handler] = {
-            TABLES.name: lambda body, _: self._tables(body),
-            DESCRIBE.name: lambda body, _: self._describe(body),
-            SNAPSHOTS.name: lambda body, _: self._snapshots(body),
+            TABLES.name: lambda body, *_: self._tables(body),
+            DESCRIBE.name: lambda body, *_: self._describe(body),
+            SNAPSHOTS.name: lambda body, *_: self._snapshots(body),
             FILES.name: self._files,
             COUNT.name: self._count,
             PLAN.name: self._plan,
             EXPLAIN.name: self._explain,
-            STATUS.name: lambda body, _: self._status(body),
-            REGISTER_WORKER: lambda body, _: [_json(members.register(body))],
-            RENEW_WORKER: lambda body, _: [_json(members.renew(body))],
-            LEAVE_WORKER: lambda body, _: self._leave(body),
+            STATUS.name: lambda body, *_: self._status(body),
+            REGISTER_WORKER: lambda body, *_: [_json(members.register(body))],
+            RENEW_WORKER: lambda body, *_: [_json(members.renew(body))],
+            LEAVE_WORKER: lambda body, *_: self._leave(body),
         }
 
     def descriptions(self) -> list[tuple[str, str]]:
         return list(DESCRIPTIONS)
 
     def answer(
-        self, name: str, body: bytes, is_cancelled: IsCancelled = nobody_leaves
+        self,
+        name: str,
+        body: bytes,
+        principal: str | None = None,
+        is_cancelled: IsCancelled = nobody_leaves,
     ) -> Iterable[bytes]:
-        """Return the results of an action; some are made only as they are taken. Raises
-        `BadCommand` for an unknown action, and what the action raises: `Cancelled` soon after
-        `is_cancelled` says so, where it plans.
+        """Return the results of an action for `principal`; some are made only as they are taken.
+        Raises `BadCommand` for an unknown action, and what the action raises: `Cancelled` soon
+        after `is_cancelled` says so, where it plans.
         """
         handler = self._handlers.get(name)
         if handler is None:
             raise BadCommand(f"no action {quoted(name)}; there are {', '.join(self._handlers)}")
-        return handler(body, is_cancelled)
+        return handler(body, principal, is_cancelled)
 
     def _tables(self, body: bytes) -> Iterator[bytes]:
         entries, unlisted = list_tables(self._catalogs, TABLES.parse_request(body))
@@ -110,17 +114,24 @@ class Actions:
         table = self._catalogs.load(SNAPSHOTS.parse_request(body).table.parts)
         return [SNAPSHOTS.encode_reply(list_snapshots(table.metadata))]
 
-    def _files(self, body: bytes, is_cancelled: IsCancelled) -> Iterator[bytes]:
+    def _files(
+        self, body: bytes, principal: str | None, is_cancelled: IsCancelled
+    ) -> Iterator[bytes]:
         command = ScanCommand.parse(body)
         # a split of 0 is a task a file
         whole = command.model_copy(update={"split_size": 0})
-        yield from self._plan_pages(FILES, self._scans.plan(whole, is_cancelled))
+        yield from self._plan_pages(FILES, self._scans.plan(whole, principal, is_cancelled))
 
-    def _plan(self, body: bytes, is_cancelled: IsCancelled) -> Iterator[bytes]:
-        yield from self._plan_pages(PLAN, self._scans.plan(ScanCommand.parse(body), is_cancelled))
+    def _plan(
+        self, body: bytes, principal: str | None, is_cancelled: IsCancelled
+    ) -> Iterator[bytes]:
+        planned = self._scans.plan(ScanCommand.parse(body), principal, is_cancelled)
+        yield from self._plan_pages(PLAN, planned)
 
-    def _explain(self, body: bytes, is_cancelled: IsCancelled) -> list[bytes]:
-        explained = self._scans.explain(ScanCommand.parse(body), is_cancelled=is_cancelled)
+    def _explain(
+        self, body: bytes, principal: str | None, is_cancelled: IsCancelled
+    ) -> list[bytes]:
+        explained = self._scans.explain(ScanCommand.parse(body), principal, is_cancelled)
         return [EXPLAIN.encode_reply(explained)]
 
     def _plan_pages(
@@ -140,9 +151,9 @@ class Actions:
             yield action.encode_reply(page)
             counters = {}  # they are the plan's, not the page's
 
-    def _count(self, body: bytes, is_cancelled: IsCancelled) -> list[bytes]:
+    def _count(self, body: bytes, principal: str | None, is_cancelled: IsCancelled) -> list[bytes]:
         command = ScanCommand.parse(body)
-        counted, scan = self._scans.count(command, is_cancelled)
+        counted, scan = self._scans.count(command, principal, is_cancelled)
         rows = counted.rows if counted.is_exact else None
         if rows is not None and command.limit is not None:
             rows = min(rows, command.limit)

@@ -64,6 +64,7 @@ class ScanPolicy:
     batch_bytes: int = 2 << 20
     max_info_bytes: int = 8 << 20
     max_tasks: int = 20_000_000
+    bind_tickets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class Scans:
         principal: str | None = None,
         is_cancelled: IsCancelled = nobody_leaves,
     ) -> ScanAnswer:
-        """Plan a scan and return its endpoints. The tickets are `principal`'s, if one is given.
+        """Plan a scan and return its endpoints. The tickets are `principal`'s, who asks.
 
         Two calls give the same tasks in the same endpoints, as long as the table and the workers
         are the same. Raises `NoWorkers`, and whatever is wrong with the command or the table.
@@ -188,9 +189,14 @@ class Scans:
         )
         return answer
 
-    def plan(self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves) -> PlannedScan:
+    def plan(
+        self,
+        command: ScanCommand,
+        principal: str | None = None,
+        is_cancelled: IsCancelled = nobody_leaves,
+    ) -> PlannedScan:
         """Return the plan of a scan, for a person or a program to look at."""
-        with self._run(command, None, is_cancelled) as run:
+        with self._run(command, principal, is_cancelled) as run:
             table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
             return PlannedScan(table, self.plan_resolved(table, scan, run))
 
@@ -232,10 +238,13 @@ class Scans:
             )
 
     def count(
-        self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves
+        self,
+        command: ScanCommand,
+        principal: str | None = None,
+        is_cancelled: IsCancelled = nobody_leaves,
     ) -> tuple[CountResult, ResolvedScan]:
         """Return how many rows metadata counts in a scan, its limit not applied."""
-        with self._run(command, None, is_cancelled) as run:
+        with self._run(command, principal, is_cancelled) as run:
             table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
             storage = self._open_storage(table.storage)
             return count(scan, storage, self._cache(table), run), scan
@@ -317,6 +326,7 @@ class Scans:
                 [(p.first, p.stop) for p in placements],
                 self._keyring,
                 principal=principal,
+                bound=self._policy.bind_tickets and principal is not None,
                 expires_at_ms=expires_at_ms,
                 max_info_bytes=self._policy.max_info_bytes,
             )

@@ -25,6 +25,7 @@ def seal_tickets(
     keyring: Keyring,
     *,
     principal: str | None,
+    bound: bool = False,
     expires_at_ms: int,
     max_info_bytes: int,
 ) -> list[bytes]:
@@ -43,6 +44,7 @@ def seal_tickets(
             encoder.encode(tasks[first:stop], by_manifests=by_manifests),
             keyring,
             principal=principal,
+            bound=bound,
             expires_at_ms=expires_at_ms,
         )
         total += len(ticket)

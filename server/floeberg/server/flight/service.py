@@ -12,12 +12,14 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from floeberg.process.auth import Gate, Principal
 from floeberg.process.flight import FlightService
 from floeberg.protocol.actions import TablesRequest
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand, Cancelled, FloebergError, ServerUnavailable
 from floeberg.protocol.flight_errors import as_flight_errors
+from floeberg.protocol.registration import SEALED_ACTIONS
 from floeberg.server.catalogs import Catalogs
 from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.descriptors import command_from_bytes, command_from_path
@@ -40,14 +42,16 @@ class CoordinatorServer(FlightService):
         scans: Scans,
         actions: Actions,
         proxy: Proxy,
+        gate: Gate,
         tls: list[tuple[str, str]] | None = None,
+        client_roots: str | None = None,
     ) -> None:
         self._catalogs = catalogs
         self._scans = scans
         self._actions = actions
         self._proxy = proxy
         self._draining = threading.Event()
-        super().__init__(location, tls_certificates=tls)
+        super().__init__(location, gate, tls, client_roots)
 
     def drain(self) -> None:
         """Refuse new streams from now on; planning and actions go on until `shutdown`."""
@@ -58,6 +62,7 @@ class CoordinatorServer(FlightService):
         self, context: fl.ServerCallContext, criteria: bytes
     ) -> Iterator[fl.FlightInfo]:
         with as_flight_errors(context):
+            self.caller(context)
             matches = name_filter(criteria)
             tables, _ = list_tables(self._catalogs, TablesRequest())
             entries = [e for e in tables if matches(e)]
@@ -69,23 +74,24 @@ class CoordinatorServer(FlightService):
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.FlightInfo:
         with as_flight_errors(context):
-            command = _command(descriptor)
-            return _flight_info(
-                self._scans.answer(command, is_cancelled=context.is_cancelled), descriptor
-            )
+            principal = _name(self.caller(context))
+            answer = self._scans.answer(_command(descriptor), principal, context.is_cancelled)
+            return _flight_info(answer, descriptor)
 
     def get_schema(  # type: ignore[override]
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.SchemaResult:
         with as_flight_errors(context):
+            self.caller(context)
             schema = self._scans.schema(_command(descriptor), context.is_cancelled)
             return fl.SchemaResult(schema)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         with as_flight_errors(context):
+            caller = self.caller(context)
             if self._draining.is_set():
                 raise ServerUnavailable("the coordinator is stopping; try again")
-            relay = self._proxy.redeem(ticket.ticket)
+            relay = self._proxy.redeem(ticket.ticket, caller)
         # the stubs don't know that a batch may come with its app_metadata
         batches = cast(Iterator[pa.RecordBatch], _guarded(relay.batches, context))
         return fl.GeneratorStream(relay.schema, batches)
@@ -94,14 +100,18 @@ class CoordinatorServer(FlightService):
     def list_actions(  # type: ignore[override]
         self, context: fl.ServerCallContext
     ) -> list[tuple[str, str]]:
+        with as_flight_errors(context):
+            self.caller(context)
         return self._actions.descriptions()
 
     def do_action(  # type: ignore[override]
         self, context: fl.ServerCallContext, action: fl.Action
     ) -> Iterator[fl.Result]:
         with as_flight_errors(context):
+            # workers prove themselves by the seal
+            caller = None if action.type in SEALED_ACTIONS else self.caller(context)
             results = self._actions.answer(
-                action.type, action.body.to_pybytes(), context.is_cancelled
+                action.type, action.body.to_pybytes(), _name(caller), context.is_cancelled
             )
         return _guarded((fl.Result(pa.py_buffer(raw)) for raw in results), context)
 
@@ -116,6 +126,10 @@ class CoordinatorServer(FlightService):
             schema = pa.schema([])
             metadata = dump_json({"error": {"code": error.code, "message": str(error)}})
         return fl.FlightInfo(schema, descriptor, [], -1, -1, False, metadata)
+
+
+def _name(caller: Principal | None) -> str | None:
+    return caller.name if caller else None
 
 
 def _command(descriptor: fl.FlightDescriptor) -> ScanCommand:
