@@ -10,6 +10,7 @@ from typing import TextIO
 import pyarrow as pa
 
 from floeberg.process.auth.config import configured_gate
+from floeberg.process.auth.watched import WatchedFile
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
@@ -18,6 +19,7 @@ from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
 from floeberg.protocol.storage import StorageFactory
+from floeberg.server.access import Callers, Policies
 from floeberg.server.catalogs import Catalogs, configure_catalogs
 from floeberg.server.config import CoordinatorConfig
 from floeberg.server.flight.actions import Actions
@@ -67,18 +69,23 @@ class CoordinatorService:
         self._scans = Scans(
             catalogs, self.members, keyring, policy, storages, registry, runs, manifests=manifests
         )
+        policies = config.policies
+        self._callers = Callers(
+            catalogs,
+            WatchedFile("policies", policies, Policies.parse) if policies is not None else None,
+        )
         self._actions = Actions(catalogs, self.members, self._scans, runs)
         self._gate = configured_gate(config)
-        if config.bind_tickets and not self._gate.demands:
-            raise BadConfig("'bind_tickets' needs to know who calls: give one of the 'auth_…' keys")
         self._proxy = Proxy(self.members, keyring, registry, self._gate, config.client_tls())
         self._rest: RestService | None = None
         if config.rest_planning:
-            planner = RestPlanner(
-                catalogs, self._scans, runs, keyring, page_files=config.rest_page_files
-            )
+            planner = RestPlanner(self._scans, runs, keyring, page_files=config.rest_page_files)
             self._rest = RestService(
-                catalogs, planner, registry, wait_seconds=config.rest_wait_seconds
+                self._callers,
+                planner,
+                registry,
+                self._gate,
+                wait_seconds=config.rest_wait_seconds,
             )
         self._http = HttpService(
             registry,
@@ -97,7 +104,7 @@ class CoordinatorService:
         try:
             self._server = CoordinatorServer(
                 config.bind_location,
-                self._catalogs,
+                self._callers,
                 self._scans,
                 self._actions,
                 self._proxy,

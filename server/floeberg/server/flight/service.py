@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from floeberg.process.auth import Gate, Principal
+from floeberg.process.auth import Gate
 from floeberg.process.flight import FlightService
 from floeberg.protocol.actions import TablesRequest
 from floeberg.protocol.bodies import dump_json
@@ -20,7 +20,7 @@ from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand, Cancelled, FloebergError, ServerUnavailable
 from floeberg.protocol.flight_errors import as_flight_errors
 from floeberg.protocol.registration import SEALED_ACTIONS
-from floeberg.server.catalogs import Catalogs
+from floeberg.server.access import Caller, Callers
 from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.descriptors import command_from_bytes, command_from_path
 from floeberg.server.flight.proxy import Proxy
@@ -38,7 +38,7 @@ class CoordinatorServer(FlightService):
     def __init__(
         self,
         location: str,
-        catalogs: Catalogs,
+        callers: Callers,
         scans: Scans,
         actions: Actions,
         proxy: Proxy,
@@ -46,7 +46,7 @@ class CoordinatorServer(FlightService):
         tls: list[tuple[str, str]] | None = None,
         client_roots: str | None = None,
     ) -> None:
-        self._catalogs = catalogs
+        self._callers = callers
         self._scans = scans
         self._actions = actions
         self._proxy = proxy
@@ -62,28 +62,28 @@ class CoordinatorServer(FlightService):
         self, context: fl.ServerCallContext, criteria: bytes
     ) -> Iterator[fl.FlightInfo]:
         with as_flight_errors(context):
-            self.caller(context)
+            caller = self._caller(context)
             matches = name_filter(criteria)
-            tables, _ = list_tables(self._catalogs, TablesRequest())
+            tables, _ = list_tables(caller.catalogs, TablesRequest())
             entries = [e for e in tables if matches(e)]
         return _guarded(
-            (self._table_info(path_of(e), context.is_cancelled) for e in entries), context
+            (self._table_info(path_of(e), caller, context.is_cancelled) for e in entries), context
         )
 
     def get_flight_info(
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.FlightInfo:
         with as_flight_errors(context):
-            principal = _name(self.caller(context))
-            answer = self._scans.answer(_command(descriptor), principal, context.is_cancelled)
+            caller = self._caller(context)
+            answer = self._scans.answer(_command(descriptor), caller, context.is_cancelled)
             return _flight_info(answer, descriptor)
 
     def get_schema(  # type: ignore[override]
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.SchemaResult:
         with as_flight_errors(context):
-            self.caller(context)
-            schema = self._scans.schema(_command(descriptor), context.is_cancelled)
+            caller = self._caller(context)
+            schema = self._scans.schema(_command(descriptor), caller, context.is_cancelled)
             return fl.SchemaResult(schema)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
@@ -109,16 +109,23 @@ class CoordinatorServer(FlightService):
     ) -> Iterator[fl.Result]:
         with as_flight_errors(context):
             # workers prove themselves by the seal
-            caller = None if action.type in SEALED_ACTIONS else self.caller(context)
+            is_sealed = action.type in SEALED_ACTIONS
+            caller = self._callers.of(None) if is_sealed else self._caller(context)
             results = self._actions.answer(
-                action.type, action.body.to_pybytes(), _name(caller), context.is_cancelled
+                action.type, action.body.to_pybytes(), caller, context.is_cancelled
             )
         return _guarded((fl.Result(pa.py_buffer(raw)) for raw in results), context)
 
-    def _table_info(self, path: tuple[str, ...], is_cancelled: IsCancelled) -> fl.FlightInfo:
+    def _caller(self, context: fl.ServerCallContext) -> Caller:
+        return self._callers.of(self.caller(context))
+
+    def _table_info(
+        self, path: tuple[str, ...], caller: Caller, is_cancelled: IsCancelled
+    ) -> fl.FlightInfo:
         descriptor = fl.FlightDescriptor.for_path(*path)
         try:
-            schema, metadata = self._scans.schema(command_from_path(path), is_cancelled), b""
+            schema = self._scans.schema(command_from_path(path), caller, is_cancelled)
+            metadata = b""
         except Cancelled:
             raise
         except FloebergError as error:
@@ -126,10 +133,6 @@ class CoordinatorServer(FlightService):
             schema = pa.schema([])
             metadata = dump_json({"error": {"code": error.code, "message": str(error)}})
         return fl.FlightInfo(schema, descriptor, [], -1, -1, False, metadata)
-
-
-def _name(caller: Principal | None) -> str | None:
-    return caller.name if caller else None
 
 
 def _command(descriptor: fl.FlightDescriptor) -> ScanCommand:
