@@ -7,17 +7,14 @@ Left to pyarrow, such a call fails without a word and without a code. Who calls 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn, cast
 
 import pyarrow.flight as fl
 
 from floeberg.process.auth import Gate, Principal
-from floeberg.protocol.errors import Denied, Unsupported
+from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import as_flight_errors
-
-logger = logging.getLogger(__name__)
 
 _CALL = "floeberg"
 
@@ -44,11 +41,7 @@ class _Calls(fl.ServerMiddlewareFactory):
         if info.method != fl.FlightMethod.HANDSHAKE or not self._gate.demands:
             return _Call(authorization)
         with as_flight_errors():
-            try:
-                return _Call((), self._gate.log_in(authorization))
-            except Denied as error:
-                logger.info("login refused", extra={"why": str(error)})
-                raise
+            return _Call((), self._gate.log_in(authorization))
         raise AssertionError("as_flight_errors raises what is raised within")
 
 
@@ -102,11 +95,9 @@ class FlightService(fl.FlightServerBase):
         """
         call = context.get_middleware(_CALL)
         assert isinstance(call, _Call), "every call has one"
-        try:
-            return self._gate.admit(call.authorization, _text(context.peer_identity()))
-        except Denied as error:
-            logger.info("call refused", extra={"peer": _text(context.peer()), "why": str(error)})
-            raise
+        return self._gate.admit(
+            call.authorization, _text(context.peer_identity()), _text(context.peer())
+        )
 
     def _refuse(self, context: fl.ServerCallContext, call: str) -> NoReturn:
         with as_flight_errors(context):

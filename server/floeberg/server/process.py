@@ -75,7 +75,7 @@ class CoordinatorService:
             WatchedFile("policies", policies, Policies.parse) if policies is not None else None,
         )
         self._actions = Actions(catalogs, self.members, self._scans, runs)
-        self._gate = configured_gate(config)
+        self._gate = configured_gate(config, registry)
         self._proxy = Proxy(self.members, keyring, registry, self._gate, config.client_tls())
         self._rest: RestService | None = None
         if config.rest_planning:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,31 @@ def test_a_made_up_registration_is_no_way_around(client: fl.FlightClient):
     action = fl.Action("floeberg.register-worker", b"{}")
 
     assert refusal(lambda: list(client.do_action(action))).code == "UNAUTHENTICATED"
+
+
+def test_a_service_without_passwords_says_so(warehouse: Path, tmp_path: Path):
+    with (
+        local_fleet(warehouse, workers=0, auth_tokens=token_file(tmp_path)) as fleet,
+        fl.connect(fleet.location) as client,
+    ):
+        error = refusal(lambda: client.authenticate_basic_token("ann", PASSWORD))
+
+    assert error.code == "UNAUTHENTICATED"
+    assert str(error).startswith("this server takes no passwords; send a bearer token")
+
+
+def test_refusals_are_counted(fleet: LocalFleet, client: fl.FlightClient):
+    refusal(lambda: client.authenticate_basic_token("ann", "hush"))
+    for _ in range(2):
+        refusal(lambda: client.get_flight_info(ORDERS))
+    client.get_flight_info(ORDERS, bearing(ANN))
+
+    http = str(fleet.coordinator.addresses()["http"])
+    with urllib.request.urlopen(f"{http}/metrics", timeout=10) as answer:
+        numbers = answer.read().decode()
+    assert 'floeberg_callers_total{outcome="admitted"} 1.0' in numbers
+    assert 'floeberg_callers_total{outcome="refused"} 2.0' in numbers
+    assert 'floeberg_callers_total{outcome="login refused"} 1.0' in numbers
 
 
 def test_a_ticket_is_worth_its_rows_to_who_holds_it(

@@ -48,9 +48,9 @@ class WorkerService:
     def __init__(self, config: WorkerConfig, read: ReadTasks | None = None) -> None:
         self._config = config
         self._keyring = config.keyring()
-        self._gate = configured_gate(config)
         self.worker_id = f"w-{secrets.token_hex(6)}"
         registry = new_registry()
+        self._gate = configured_gate(config, registry)
         self._budget = Budget(config.max_streams, config.max_bytes)
         metrics = WorkerMetrics(registry, self._budget)
         metrics.registered.set_function(lambda: self.registered)

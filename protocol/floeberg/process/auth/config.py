@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from prometheus_client import CollectorRegistry, Counter
+
 from floeberg.process.auth.gate import Gate, TokenVerifier
 from floeberg.process.auth.key_sets import FetchedKeySet, FileKeySet, KeySet
 from floeberg.process.auth.passwords import PasswordList
@@ -14,9 +16,17 @@ from floeberg.process.service import ServiceConfig
 from floeberg.protocol.errors import BadConfig
 
 
-def configured_gate(config: ServiceConfig) -> Gate:
-    """Return the gate of a service. Raises `BadConfig` for a file that can't be used, and for
-    values that don't go together."""
+def configured_gate(config: ServiceConfig, registry: CollectorRegistry) -> Gate:
+    """Return the gate of a service, which counts callers in `registry`.
+
+    Raises `BadConfig` for a file that can't be used, and for values that don't go together.
+    """
+    callers = Counter(
+        "floeberg_callers",
+        "Calls and logins at a service that asks who calls, by outcome.",
+        ["outcome"],
+        registry=registry,
+    )
     tokens = passwords = None
     if config.auth_tokens is not None:
         tokens = WatchedFile("auth_tokens", config.auth_tokens, TokenList.parse, secret=True)
@@ -31,6 +41,7 @@ def configured_gate(config: ServiceConfig) -> Gate:
         passwords=passwords,
         certificates=config.auth_client_roots is not None,
         session_seconds=config.auth_session_seconds,
+        count=lambda outcome: callers.labels(outcome).inc(),
     )
 
 

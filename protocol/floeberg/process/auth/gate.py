@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from floeberg.process.auth.credentials import Basic, Bearer, parse_authorization
 from floeberg.process.auth.passwords import PasswordList
@@ -11,10 +12,14 @@ from floeberg.process.auth.principals import Principal, is_name
 from floeberg.process.auth.sessions import PREFIX, open_session, seal_session, wall_clock_ms
 from floeberg.process.auth.tokens import TokenList
 from floeberg.process.auth.watched import WatchedFile
-from floeberg.protocol.errors import FloebergError, Unauthenticated
+from floeberg.protocol.errors import Denied, FloebergError, Unauthenticated
 from floeberg.protocol.sealing import Keyring
 
+logger = logging.getLogger(__name__)
+
 _RELAY_SECONDS = 60
+
+Outcome: TypeAlias = Literal["admitted", "refused", "logged in", "login refused"]
 
 
 class TokenVerifier(Protocol):
@@ -48,9 +53,10 @@ class Gate:
         certificates: bool = False,
         session_seconds: float = 8 * 3600,
         now_ms: Callable[[], int] = wall_clock_ms,
+        count: Callable[[Outcome], None] = lambda outcome: None,
     ) -> None:
         """With `certificates`, clients show certificates, and a caller without a token is who its
-        certificate says."""
+        certificate says. `count` is told how each caller fares."""
         self._keyring = keyring
         self._tokens = tokens
         self._verifiers = verifiers
@@ -58,6 +64,7 @@ class Gate:
         self._certificates = certificates
         self._session_seconds = session_seconds
         self._now_ms = now_ms
+        self._count = count
 
     @property
     def demands(self) -> bool:
@@ -70,15 +77,29 @@ class Gate:
         return self._passwords is not None
 
     def admit(
-        self, authorization: Sequence[str | bytes], peer_identity: str | None = None
+        self,
+        authorization: Sequence[str | bytes],
+        peer_identity: str | None = None,
+        peer: str | None = None,
     ) -> Principal | None:
         """Return who calls; None for a caller who has not said so and need not.
 
         `authorization` are the header's values, `peer_identity` is the name in the client's
-        certificate. Raises `Unauthenticated`, and what a verifier raises.
+        certificate, and `peer` is where the call comes from, for the log. Raises
+        `Unauthenticated`, and what a verifier raises.
         """
         if not self.demands:
             return self._known_without_asking(authorization)
+        try:
+            found = self._proved(authorization, peer_identity)
+        except Denied as error:
+            self._count("refused")
+            logger.info("call refused", extra={"peer": peer, "why": str(error)})
+            raise
+        self._count("admitted")
+        return found
+
+    def _proved(self, authorization: Sequence[str | bytes], peer_identity: str | None) -> Principal:
         match parse_authorization(authorization):
             case Bearer(token):
                 return self._bearer(token)
@@ -94,6 +115,16 @@ class Gate:
 
     def log_in(self, authorization: Sequence[str | bytes]) -> str:
         """Return a session token for a username and password. Raises `Unauthenticated`."""
+        try:
+            token = self._session_for(authorization)
+        except Denied as error:
+            self._count("login refused")
+            logger.info("login refused", extra={"why": str(error)})
+            raise
+        self._count("logged in")
+        return token
+
+    def _session_for(self, authorization: Sequence[str | bytes]) -> str:
         if self._passwords is None:
             raise Unauthenticated(f"this server takes no passwords; {self._remedy()}")
         credentials = parse_authorization(authorization)
