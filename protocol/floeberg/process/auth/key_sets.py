@@ -150,7 +150,8 @@ class FetchedKeySet:
                 self._keys = parse_key_set(self._fetch(self._url))
                 self._fetched_at = now
         except (OSError, ValueError, BadConfig) as exc:
-            logger.warning("JWKS not fetched", extra={"url": self._url, "error": str(exc)})
+            host = urlsplit(self._url).hostname  # the rest may hold a secret
+            logger.warning("JWKS not fetched", extra={"host": host, "error": str(exc)})
         finally:
             self._lock.release()
 
