@@ -27,6 +27,7 @@ DOCUMENTS = [
     "docs/command-line.md",
     "docs/configuration.md",
     "docs/rest-planning.md",
+    "docs/security.md",
 ]
 SERVICES = {"up": UpConfig, "coordinator": CoordinatorConfig, "worker": WorkerConfig}
 SHOWN_SERVER = "grpc://127.0.0.1:8815"
@@ -90,7 +91,8 @@ def test_a_question_that_a_document_shows_has_an_answer(
     shown = command.replace(SHOWN_SERVER, fleet.location).replace(SHOWN_LAKE, str(lake))
     arguments = shlex.split(shown.replace("/etc/floeberg", str(tmp_path)))[1:]
 
-    done = CliRunner().invoke(app, arguments)
+    # `floeberg password` asks for one
+    done = CliRunner().invoke(app, arguments, input="correct horse\n")
 
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout or os.listdir(tmp_path)

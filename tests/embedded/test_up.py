@@ -18,6 +18,8 @@ from floeberg.client import connect
 from floeberg.embedded.up import Cluster, UpConfig
 from floeberg.process.config import load_config
 from floeberg.process.lifecycle import Stop
+from floeberg.protocol.errors import Unauthenticated
+from tests.support.callers import ANN, token_file
 from tests.support.fleet import read_all
 from tests.support.lake import TableWriter, required, schema
 from tests.support.processes import environment, run_module
@@ -219,3 +221,21 @@ def test_the_services_describe_their_flags() -> None:
 
         assert done.returncode == 0
         assert flag in done.stdout
+
+
+def test_everything_that_is_up_asks_who_calls(warehouse: Path, tmp_path: Path) -> None:
+    flags = {
+        "warehouse": str(warehouse),
+        "port": 0,
+        "workers": 1,
+        "auth_tokens": token_file(tmp_path),
+        "bind_tickets": True,
+    }
+    with (
+        Cluster(load_config(UpConfig, flags=flags)) as cluster,
+        connect(cluster.coordinator, ANN) as ann,
+        connect(cluster.coordinator) as nobody,
+    ):
+        assert ann.table("db.orders").scan().to_arrow().num_rows == 80
+        with pytest.raises(Unauthenticated):
+            nobody.tables()

@@ -8,10 +8,12 @@ import pyarrow.flight as fl
 import pytest
 from prometheus_client import CollectorRegistry
 
+from floeberg.process.auth import Gate
 from floeberg.process.failures import Failures
 from floeberg.process.flight import FlightService
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import from_flight
+from floeberg.protocol.sealing import Keyring
 
 TABLE = fl.FlightDescriptor.for_path("db", "orders")
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -24,9 +26,9 @@ class Silent(FlightService):
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[fl.FlightClient]:
     monkeypatch.setattr(sys, "tracebacklimit", 0, raising=False)
-    failures = Failures(CollectorRegistry())
+    gate, failures = Gate(Keyring.generate()), Failures(CollectorRegistry())
     with (
-        Silent("grpc://127.0.0.1:0", failures) as server,
+        Silent("grpc://127.0.0.1:0", gate, failures) as server,
         fl.connect(f"grpc://127.0.0.1:{server.port}") as client,
     ):
         yield client

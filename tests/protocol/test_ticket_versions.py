@@ -87,5 +87,6 @@ def test_a_ticket_of_version_1_opens():
 
     ticket = open_ticket(raw, KEYRING, now_ms=EXPIRY - 1)
 
-    assert ticket == OpenTicket(PLAN, "ann", EXPIRY, ResumePlace(1, 640))
+    # from before tickets said so, a principal that was named was bound
+    assert ticket == OpenTicket(PLAN, "ann", EXPIRY, ResumePlace(1, 640), is_bound=True)
     assert repr(tuple(ticket.plan.tasks)) == repr(PLAN.tasks)

@@ -237,3 +237,10 @@ def test_resuming_what_is_no_ticket_is_refused():
     for raw in (b"", b"hello", sealed()[: HEADER_BYTES + 3]):
         with pytest.raises(BadTicket):
             with_resume(raw, START)
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_ticket_says_whether_it_is_bound_to_its_principal(bound: bool):
+    raw = seal_ticket(PLAN, KEYRING, principal="ann", bound=bound, expires_at_ms=EXPIRY)
+
+    assert open_ticket(raw, KEYRING, now_ms=0).is_bound is bound

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from floeberg.protocol.errors import BadConfig, BadRequest
+from floeberg.client.credentials import Credentials, NoCredentials
+from floeberg.client.unreachable import floeberg_errors
+from floeberg.process.calling import NO_TLS, ClientTls
+from floeberg.protocol.errors import BadRequest, Unauthenticated
 from floeberg.protocol.requests import REQUEST_ID_HEADER, TRACEPARENT_HEADER, RequestContext
 
 _CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
@@ -31,12 +35,6 @@ _CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
 _LOCATION = re.compile(r"grpc(\+tcp|\+tls)?://(\[[^\]]+\]|[^/:]+):\d+/?|grpc\+unix:.+")
 
 
-def _bearer(token: str) -> bytes:
-    if not (token and token.isascii() and token.isprintable()):
-        raise BadConfig("the token has characters that a header cannot hold, or none")
-    return f"Bearer {token}".encode()
-
-
 class Connection:
     """Dials servers under one set of credentials, and keeps a client for each of them.
 
@@ -48,8 +46,8 @@ class Connection:
         self,
         location: str,
         *,
-        token: str | None = None,
-        tls_roots: str | None = None,
+        credentials: Credentials | None = None,
+        tls: ClientTls = NO_TLS,
         timeout_seconds: float | None = None,
     ) -> None:
         if not _LOCATION.fullmatch(location):
@@ -58,9 +56,8 @@ class Connection:
                 " grpc+tls://HOST:PORT"
             )
         self.location = location
-        self._tls_roots = tls_roots
-        # the stubs ask for text, and pyarrow for bytes
-        self._headers: Any = [] if token is None else [(b"authorization", _bearer(token))]
+        self._tls = tls
+        self._credentials = credentials or NoCredentials()
         self._timeout_seconds = timeout_seconds
         self._lock = Lock()
         self._idle: dict[str, list[fl.FlightClient]] = {}
@@ -74,12 +71,30 @@ class Connection:
         self, request: RequestContext, *, bounded: bool = True
     ) -> fl.FlightCallOptions:
         """Return the options of one call: credentials, what the call belongs to, and the deadline
-        unless the call is a long stream."""
+        unless the call is a long stream.
+
+        Logs in where the credentials must, and raises what that raises.
+        """
         timeout = self._timeout_seconds if bounded else None
-        headers = [*self._headers, (REQUEST_ID_HEADER.encode(), request.request_id.encode())]
+        authorization = self._credentials.authorization(partial(self._log_in, request))
+        # the stubs ask for text, and pyarrow for bytes
+        headers: Any = [(REQUEST_ID_HEADER.encode(), request.request_id.encode())]
+        if authorization is not None:
+            headers.append((b"authorization", authorization))
         if request.traceparent is not None:
             headers.append((TRACEPARENT_HEADER.encode(), request.traceparent.encode()))
         return fl.FlightCallOptions(timeout=timeout, headers=headers)
+
+    def _log_in(self, request: RequestContext, username: str, password: str) -> bytes:
+        options = fl.FlightCallOptions(timeout=self._timeout_seconds)
+        with self.client() as client, floeberg_errors(self.location, request):
+            # the stubs have text where pyarrow gives bytes
+            name, header = cast(
+                tuple[bytes, bytes], client.authenticate_basic_token(username, password, options)
+            )
+        if name != b"authorization" or not header:
+            raise Unauthenticated(f"{self.location} takes no username and password")
+        return header
 
     def may_dial(self, location: str) -> bool:
         return not self.is_private or location.startswith("grpc+tls:")
@@ -111,7 +126,7 @@ class Connection:
         """Return a client that connects with its first call."""
         try:
             return fl.FlightClient(
-                location, tls_root_certs=self._tls_roots, generic_options=_CHANNEL_OPTIONS
+                location, generic_options=_CHANNEL_OPTIONS, **self._tls.arguments()
             )
         except (pa.ArrowException, ValueError) as exc:
             raise BadRequest(f"{location!r} is not a Flight location: {exc}") from exc

@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from floeberg.client.calls import ask
 from floeberg.client.connection import Connection
+from floeberg.client.credentials import credentials_of
 from floeberg.client.scan import RemoteScan
 from floeberg.client.streams import Progress, no_progress
+from floeberg.process.calling import ClientTls
 from floeberg.protocol.actions import (
     DESCRIBE,
     SNAPSHOTS,
@@ -38,27 +40,45 @@ def connect(
     token: str | None = None,
     tls_roots: str | Path | None = None,
     *,
+    username: str | None = None,
+    password: str | None = None,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
     timeout_seconds: float | None = 60.0,
 ) -> Lake:
     """Return the tables that the coordinator at `location` (`grpc://host:8815`, `grpc+tls://…`)
     serves.
 
-    `token` is sent as a bearer token with every call, also to the workers. `tls_roots` are the
-    certificates to trust, as PEM text or the path of a PEM file; without them, the system's.
+    `token` is sent as a bearer token with every call, also to the workers; with `username` and
+    `password` instead, a login answers one. `tls_roots` are the certificates to trust, as PEM text
+    or the path of a PEM file; without them, the system's. `tls_cert` and `tls_key` are the client's
+    own certificate and its key, for servers that ask for one.
     `timeout_seconds` bounds each call but not the streams of rows. Nothing is dialled until the
     first call.
     """
-    roots = None if tls_roots is None else _pem(tls_roots)
-    return Lake(Connection(location, token=token, tls_roots=roots, timeout_seconds=timeout_seconds))
+    if (tls_cert is None) != (tls_key is None):
+        raise BadConfig("tls_cert and tls_key go together: give both or neither")
+    tls = ClientTls(
+        _pem("tls_roots", tls_roots), _pem("tls_cert", tls_cert), _pem("tls_key", tls_key)
+    )
+    credentials = credentials_of(token, username, password)
+    return Lake(
+        Connection(location, credentials=credentials, tls=tls, timeout_seconds=timeout_seconds)
+    )
 
 
-def _pem(source: str | Path) -> str:
+def _pem(name: str, source: str | Path | None) -> str | None:
+    if source is None:
+        return None
     if isinstance(source, str) and "-----BEGIN" in source:
         return source
     try:
         return Path(source).read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise BadConfig(f"tls_roots {str(source)!r} is not a readable PEM file: {exc}") from exc
+    except UnicodeDecodeError:
+        # the cause would show bytes of the file
+        raise BadConfig(f"{name} {str(source)!r} is not a PEM file") from None
+    except OSError as exc:
+        raise BadConfig(f"{name} {str(source)!r} cannot be read: {exc.strerror}") from exc
 
 
 @dataclass(frozen=True, slots=True)

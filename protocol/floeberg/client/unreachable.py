@@ -44,14 +44,19 @@ def _explain(location: str, told: str, is_coordinator: bool) -> str:
     if not _NO_CONNECTION.search(told):
         return f"{who} went away: {told}"
     reason = _LAST_ERROR.split(told)[-1]
-    return f"{who} cannot be reached: {reason}; {_remedy(reason, is_coordinator)}"
+    return f"{who} cannot be reached: {reason}; {_remedy(reason, location, is_coordinator)}"
 
 
-def _remedy(reason: str, is_coordinator: bool) -> str:
+def _remedy(reason: str, location: str, is_coordinator: bool) -> str:
     if "wrong version number" in reason or "WRONG_VERSION_NUMBER" in reason:
         return "it does not speak TLS: write grpc:// instead of grpc+tls://"
     if "CERTIFICATE_VERIFY_FAILED" in reason or "certificate" in reason:
         return "its certificate is not trusted: give the roots to trust (tls_roots, --tls-roots)"
+    if "Socket closed" in reason and location.startswith("grpc+tls:"):
+        return (
+            "does it ask for a client certificate, or for one of another authority (tls_cert and"
+            " tls_key, --tls-cert and --tls-key)?"
+        )
     if "HTTP/2" in reason or "SETTINGS" in reason or "Socket closed" in reason:
         return (
             "something else listens there: is it the server's HTTP side port, or does it speak TLS"

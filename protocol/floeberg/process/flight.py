@@ -1,16 +1,19 @@
-"""A Flight server on which every call has an answer: what a service doesn't serve, it says so.
+"""A Flight server on which every call has an answer and a caller: what a service doesn't serve, it
+says so.
 
-Left to pyarrow, such a call fails without a word and without a code.
+Left to pyarrow, such a call fails without a word and without a code. Who calls is decided by a
+`Gate`; its middleware keeps what a call's headers say until the call's handler asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import pyarrow.flight as fl
 
+from floeberg.process.auth import Gate, Principal
 from floeberg.process.failures import Failures
 from floeberg.process.flight_requests import MIDDLEWARE, RequestMiddlewareFactory, request_of_call
 from floeberg.protocol.errors import Unsupported
@@ -18,6 +21,49 @@ from floeberg.protocol.flight_errors import as_flight_errors
 from floeberg.protocol.requests import RequestContext, working_on
 
 T = TypeVar("T")
+
+_CALL = "floeberg"
+
+
+class _Call(fl.ServerMiddleware):
+    """What one call's headers say of its caller, and a token to answer it with."""
+
+    def __init__(self, authorization: Sequence[str | bytes], token: str | None = None) -> None:
+        self.authorization = authorization
+        self._token = token
+
+    def sending_headers(self) -> dict[str, list[str] | list[bytes]]:
+        return {} if self._token is None else {"authorization": [f"Bearer {self._token}"]}
+
+
+class _Calls(fl.ServerMiddlewareFactory):
+    """Logs in who sends a Handshake; every other call is admitted by its handler."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def start_call(self, info: fl.CallInfo, headers: Mapping[str, list[Any]]) -> _Call:
+        authorization = headers.get("authorization", [])
+        if info.method != fl.FlightMethod.HANDSHAKE or not self._gate.demands:
+            return _Call(authorization)
+        with as_flight_errors():
+            return _Call((), self._gate.log_in(authorization))
+        raise AssertionError("as_flight_errors raises what is raised within")
+
+
+class _Handshakes(fl.ServerAuthHandler):
+    """Lets every Handshake and every call pass: the middleware has decided, or the handler will."""
+
+    def authenticate(self, outgoing: object, incoming: object) -> None:
+        return None
+
+    # the stubs have a bool, and pyarrow takes a peer's identity
+    def is_valid(self, token: object) -> str:  # type: ignore[override]
+        return ""
+
+
+def _text(raw: bytes | str) -> str:
+    return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
 
 
 class FlightService(fl.FlightServerBase):
@@ -28,14 +74,27 @@ class FlightService(fl.FlightServerBase):
     answers: ClassVar[str]
 
     def __init__(
-        self, location: str, failures: Failures, tls: list[tuple[str, str]] | None = None
+        self,
+        location: str,
+        gate: Gate,
+        failures: Failures,
+        tls: list[tuple[str, str]] | None = None,
+        client_roots: str | None = None,
     ) -> None:
+        """Listen at `location`, with TLS if there is a certificate; with `client_roots`, clients
+        must show one that is signed by those."""
+        self._gate = gate
         self._failures = failures
         super().__init__(
             location,
+            # only with an auth handler does pyarrow take a Handshake
+            auth_handler=_Handshakes() if gate.takes_passwords else None,
             tls_certificates=tls,
+            verify_client=client_roots is not None,
+            # the stubs have bytes, and pyarrow takes text as well
+            root_certificates=cast(Any, client_roots),
             # the stubs know middleware by names of bytes
-            middleware={MIDDLEWARE: RequestMiddlewareFactory()},
+            middleware={MIDDLEWARE: RequestMiddlewareFactory(), _CALL: _Calls(gate)},
         )
 
     @contextmanager
@@ -71,8 +130,20 @@ class FlightService(fl.FlightServerBase):
             with working_on(request or request_of_call(context)):
                 items.close()
 
+    def caller(self, context: fl.ServerCallContext) -> Principal | None:
+        """Return who calls, None where nobody needs to say so.
+
+        Every handler begins with it. Raises `Unauthenticated`, and what verifying raises.
+        """
+        call = context.get_middleware(_CALL)
+        assert isinstance(call, _Call), "every call has one"
+        return self._gate.admit(
+            call.authorization, _text(context.peer_identity()), _text(context.peer())
+        )
+
     def _refuse(self, context: fl.ServerCallContext, call: str) -> NoReturn:
         with self.answering(context):
+            self.caller(context)
             raise Unsupported(f"{call} is not served here: this service answers {self.answers}")
         raise AssertionError("as_flight_errors raises what is raised within")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from floeberg.process.calling import ClientTls
 from floeberg.process.config import option
 from floeberg.process.page import Visibility
 from floeberg.protocol.errors import BadConfig
@@ -42,8 +43,8 @@ class ServiceConfig:
     )
     insecure: bool = option(
         False,
-        "Listen on other addresses than loopback without TLS. Anyone who reaches the port can"
-        " then read the tables.",
+        "Listen on other addresses than loopback without TLS, or as a coordinator that does not ask"
+        " who calls. Anyone who reaches the port can then read the tables.",
     )
     tls_cert: Path | None = option(
         None, "The certificate chain (PEM) to serve TLS with; `tls_key` goes with it."
@@ -59,6 +60,44 @@ class ServiceConfig:
     )
     key: str | None = option(
         None, "The shared keys themselves, in the file's form, instead of `key_file`.", secret=True
+    )
+    auth_tokens: Path | None = option(
+        None,
+        "A file of clients' bearer tokens, a line `principal:token` or `principal:sha256$HEX` each"
+        " (`floeberg token` writes them); only its owner may read it.",
+    )
+    auth_passwords: Path | None = option(
+        None,
+        "A file of users and their passwords' hashes, for clients that log in (`floeberg password`"
+        " writes it); only its owner may read it.",
+    )
+    auth_session_seconds: float = option(
+        8 * 3600.0,
+        "How long the token that a login answers can be used.",
+        minimum=600,
+        maximum=30 * 86400,
+    )
+    auth_jwks: str | None = option(
+        None,
+        "The keys that clients' JSON Web Tokens are signed with, as a JWKS file or an https URL;"
+        " `auth_issuer` and `auth_audience` go with it.",
+    )
+    auth_issuer: str | None = option(None, "The issuer (`iss`) that tokens must name.")
+    auth_audience: str | None = option(None, "The audience (`aud`) that tokens must be made for.")
+    auth_algorithms: tuple[str, ...] = option(
+        ("RS256", "ES256"), "The algorithms that tokens may be signed by; all are asymmetric."
+    )
+    auth_claim: str = option("sub", "The claim of a token that names the principal.")
+    auth_leeway_seconds: float = option(
+        30.0,
+        "How far the identity provider's clock may be off from this machine's.",
+        minimum=0,
+        maximum=600,
+    )
+    auth_client_roots: Path | None = option(
+        None,
+        "The certificates (PEM) that clients' own certificates must be signed by. With it, nobody"
+        " connects without one; it needs `tls_cert`.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = option(
         "info", "The least serious records to log. `debug` logs each storage request."
@@ -88,12 +127,23 @@ class ServiceConfig:
                     f"{name!r} {host} is open to other machines: give 'tls_cert' and 'tls_key', or"
                     " say --insecure (insecure = true) where the network itself is trusted"
                 )
+        if self.auth_client_roots is not None and self.tls_cert is None:
+            raise BadConfig("'auth_client_roots' needs TLS: give 'tls_cert' and 'tls_key'")
+        if self.auth_client_roots is not None and self.auth_passwords is not None:
+            # pyarrow tells a certificate's name only to a server that takes no Handshake
+            raise BadConfig("'auth_client_roots' and 'auth_passwords' exclude each other")
         if self.key is not None and self.key_file is not None:
             raise BadConfig("'key' and 'key_file' exclude each other")
 
     @property
     def serves_tls(self) -> bool:
         return self.tls_cert is not None
+
+    @property
+    def knows_callers(self) -> bool:
+        """Whether there is a way to tell who calls."""
+        ways = (self.auth_tokens, self.auth_passwords, self.auth_jwks, self.auth_client_roots)
+        return any(way is not None for way in ways)
 
     @property
     def bind_location(self) -> str:
@@ -107,6 +157,18 @@ class ServiceConfig:
 
     def trusted_roots(self) -> str | None:
         return None if self.tls_roots is None else _read("tls_roots", self.tls_roots)
+
+    def client_roots(self) -> str | None:
+        """Return what clients' certificates must be signed by, where they must show one."""
+        roots = self.auth_client_roots
+        return None if roots is None else _read("auth_client_roots", roots)
+
+    def client_tls(self) -> ClientTls:
+        """Return how this process calls others: with its own certificate, since they may ask for
+        one."""
+        pair = self.tls_pair()
+        certificate, key = pair[0] if pair else (None, None)
+        return ClientTls(self.trusted_roots(), certificate, key)
 
     def keyring(self) -> Keyring:
         """Return the shared keys. Raises `BadConfig` when there are none."""

@@ -234,6 +234,12 @@ class Unauthenticated(Denied):
     code = "UNAUTHENTICATED"
 
 
+class NotPermitted(Denied):
+    """A policy, or whose a ticket is, keeps this caller from what it asked for."""
+
+    code = "NOT_PERMITTED"
+
+
 class AccessDenied(Denied):
     """Storage or a catalog refused floeberg's own credentials."""
 

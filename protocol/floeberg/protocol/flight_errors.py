@@ -86,6 +86,7 @@ STATUSES: dict[type[FloebergError], Status] = {
     # present other credentials
     errors.Denied: Status.PERMISSION_DENIED,
     errors.Unauthenticated: Status.UNAUTHENTICATED,
+    errors.NotPermitted: Status.PERMISSION_DENIED,
     errors.AccessDenied: Status.PERMISSION_DENIED,
     # valid, and not served
     errors.Unsupported: Status.UNIMPLEMENTED,

@@ -26,6 +26,7 @@ CLOCK_TOLERANCE_MS = 60_000
 REGISTER_WORKER = "floeberg.register-worker"
 RENEW_WORKER = "floeberg.renew-worker"
 LEAVE_WORKER = "floeberg.leave-worker"
+SEALED_ACTIONS = (REGISTER_WORKER, RENEW_WORKER, LEAVE_WORKER)
 
 _LOCATION = re.compile(
     r"grpc(\+tcp|\+tls)?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from floeberg.protocol.errors import (
     BadCommand,
@@ -63,10 +64,27 @@ class ResolvedScan:
     request: ScanRequest
 
 
+class View(Protocol):
+    """A table as a caller sees it who may not read all of it. Metadata columns are not in it."""
+
+    def shown(self, schema: Schema) -> Schema:
+        """Return what there is of one of the table's schemas."""
+        ...
+
+    def narrowed(self, filter: BoundExpression, schema: Schema) -> BoundExpression:
+        """Return a filter on what is `shown` of `schema`, as one on `schema` that is true of no row
+        which the caller may not read."""
+        ...
+
+
 def resolve(
-    metadata: TableMetadata, request: ScanRequest, *, use_snapshot_schema: bool | None = None
+    metadata: TableMetadata,
+    request: ScanRequest,
+    *,
+    use_snapshot_schema: bool | None = None,
+    view: View | None = None,
 ) -> ResolvedScan:
-    """Bind every name of `request` to the table.
+    """Bind every name of `request` to the table, or to what `view` shows of it.
 
     `use_snapshot_schema` says whether names are those of the snapshot's schema or of the table's
     current one; without it, the choice of the snapshot decides.
@@ -89,18 +107,17 @@ def resolve(
             f"snapshot {snapshot.snapshot_id} of table {metadata.location} has neither a"
             " manifest-list nor manifests"
         )
+    shown = schema if view is None else view.shown(schema)
+    filter_ = bind(request.filter, shown, request.case_sensitive)
+    if view is not None:
+        filter_ = view.narrowed(filter_, schema)
     if request.select is None:
-        projection = schema
+        projection = shown
     else:
-        projection = _project(metadata, schema, request.select, request.case_sensitive)
-    return ResolvedScan(
-        metadata,
-        snapshot,
-        schema,
-        projection,
-        bind(request.filter, schema, request.case_sensitive),
-        request,
-    )
+        # they tell of rows and partition values that the caller may not read
+        beside = () if view is not None else _metadata_columns(metadata, schema, request.select)
+        projection = _project(shown, beside, request.select, request.case_sensitive)
+    return ResolvedScan(metadata, snapshot, schema, projection, filter_, request)
 
 
 def _choose_snapshot(
@@ -134,13 +151,14 @@ def _choose_snapshot(
 
 
 def _project(
-    metadata: TableMetadata, schema: Schema, select: Sequence[str], case_sensitive: bool
+    schema: Schema, beside: tuple[NestedField, ...], select: Sequence[str], case_sensitive: bool
 ) -> Schema:
-    """Return the selected columns in the order in which they are first named.
+    """Return the selected columns of `schema`, and `beside` it, in the order in which they are
+    first named.
 
     Names that share a column select parts of it: they come back as one pruned column.
     """
-    known = replace(schema, fields=schema.fields + _metadata_columns(metadata, schema, select))
+    known = replace(schema, fields=schema.fields + beside)
     ids = [known.lookup(name, case_sensitive).field_id for name in select]
     return known.prune(ids)
 

@@ -161,6 +161,27 @@ class Schema:
             raise UnknownColumn(name, (*self.names, *below))
         return self._by_id[field_id]
 
+    def ids_named(self, name: str) -> frozenset[int]:
+        """Return every field that the dotted `name` can mean, whatever the case of its letters,
+        those that `lookup` passes over among them.
+
+        >>> field = NestedField(1, "A", StructType((NestedField(2, "b.c", StringType()),)))
+        >>> Schema((field, NestedField(3, "a.b.c", StringType()))).ids_named("a.B.c") == {2, 3}
+        True
+        """
+        found: set[int] = set()
+
+        def visit(fields: Sequence[NestedField], rest: str) -> None:
+            for f in fields:
+                own = f.name.casefold()
+                if rest == own:
+                    found.add(f.field_id)
+                elif rest.startswith(own + "."):
+                    visit(children(f.type), rest[len(own) + 1 :])
+
+        visit(self.fields, name.casefold())
+        return frozenset(found)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The top-level columns' names, in order."""

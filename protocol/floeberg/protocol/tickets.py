@@ -7,11 +7,11 @@ until it expires. Its bytes:
     resume place: task, 4 bytes | row, 8 bytes
     nonce, 24 bytes | ciphertext of: length of the head, 4 bytes | head | plan | tag, 16 bytes
 
-The head is JSON: `{"principal": …, "expires_at_ms": …, "origin": {…}}`, the plan is that of
-`plan_codec`. All but
-the resume place is sealed. A client that lost its stream writes there how far it has come, as the
-last batch said, and sends the ticket to another worker. The place is checked against the plan's
-bounds, and trusted for nothing: wherever it points, the rows are the plan's own.
+The head is JSON: `{"principal": …, "bound": …, "expires_at_ms": …, "origin": {…}}`, the plan is
+that of `plan_codec`. All but the resume place is sealed. A client that lost its stream writes there
+how far it has come, as the last batch said, and sends the ticket to another worker. The place is
+checked against the plan's bounds, and trusted for nothing: wherever it points, the rows are the
+plan's own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import os
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from typing import NamedTuple
 
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.errors import BadTicket, ExpiredTicket, PlanTooLarge
@@ -74,13 +75,15 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class OpenTicket:
-    """What a ticket says. `principal` is who may redeem it, None for whoever holds it."""
+    """What a ticket says. `principal` is who asked for it, None for nobody who is known; where it
+    `is_bound`, nobody else may redeem it."""
 
     plan: ReadPlan
     principal: str | None
     expires_at_ms: int
     resume: ResumePlace
     origin: Origin = Origin()
+    is_bound: bool = False
 
 
 NO_ORIGIN = Origin()
@@ -92,10 +95,12 @@ def seal_ticket(
     *,
     principal: str | None,
     expires_at_ms: int,
+    bound: bool = False,
     origin: Origin = NO_ORIGIN,
     random: Callable[[int], bytes] = os.urandom,
 ) -> bytes:
-    """Return a ticket for `plan` from its start, sealed with the active key.
+    """Return a ticket for `plan` from its start, sealed with the active key; with `bound`, for
+    `principal` alone.
 
     Raises `PlanTooLarge` for a plan that is too large for one ticket.
     """
@@ -104,6 +109,7 @@ def seal_ticket(
         keyring,
         principal=principal,
         expires_at_ms=expires_at_ms,
+        bound=bound,
         origin=origin,
         random=random,
     )
@@ -115,6 +121,7 @@ def seal_encoded(
     *,
     principal: str | None,
     expires_at_ms: int,
+    bound: bool = False,
     origin: Origin = NO_ORIGIN,
     random: Callable[[int], bytes] = os.urandom,
 ) -> bytes:
@@ -125,6 +132,7 @@ def seal_encoded(
     head = dump_json(
         {
             "principal": principal,
+            "bound": bound,
             "expires_at_ms": expires_at_ms,
             "origin": {k: v for k, v in asdict(origin).items() if v is not None},
         }
@@ -156,15 +164,17 @@ def open_ticket(raw: bytes, keyring: Keyring, *, now_ms: int) -> OpenTicket:
     content = key.open(TICKET, raw[after:], header)
     if content is None:
         raise BadTicket("ticket that was damaged, or sealed with another key")
-    principal, expires_at_ms, origin, plan_bytes = _head(content)
-    if now_ms >= expires_at_ms:
-        raise ExpiredTicket((now_ms - expires_at_ms) // 1000)
+    head, plan_bytes = _head(content)
+    if now_ms >= head.expires_at_ms:
+        raise ExpiredTicket((now_ms - head.expires_at_ms) // 1000)
     try:
         plan = decode_plan(plan_bytes)
     except MalformedPlan as exc:
         raise BadTicket(f"ticket sealed by another version of floeberg: {exc}") from exc
     resume = _checked_place(decode_place(raw[len(header) : after]), len(plan.tasks))
-    return OpenTicket(plan, principal, expires_at_ms, resume, origin)
+    return OpenTicket(
+        plan, head.principal, head.expires_at_ms, resume, head.origin, is_bound=head.bound
+    )
 
 
 def with_resume(raw: bytes, place: ResumePlace) -> bytes:
@@ -209,19 +219,32 @@ def _header(raw: bytes) -> tuple[str, bytes]:
     return key_id, header
 
 
-def _head(content: bytes) -> tuple[str | None, int, Origin, bytes]:
-    """Return principal, expiry, origin and the plan's bytes of an authenticated ticket."""
+class _Head(NamedTuple):
+    principal: str | None
+    expires_at_ms: int
+    bound: bool
+    origin: Origin
+
+
+def _head(content: bytes) -> tuple[_Head, bytes]:
+    """Return the head and the plan's bytes of an authenticated ticket."""
     try:
         (size,) = _LENGTH.unpack_from(content)
         end = _LENGTH.size + size
-        head = json.loads(content[_LENGTH.size : end])
-        principal, expires_at_ms = head["principal"], head["expires_at_ms"]
-        origin = _origin(head.get("origin", {}))
+        raw = json.loads(content[_LENGTH.size : end])
+        # tickets of before it was written were bound to a principal that they named
+        head = _Head(
+            raw["principal"],
+            raw["expires_at_ms"],
+            raw.get("bound", raw["principal"] is not None),
+            _origin(raw.get("origin", {})),
+        )
     except (struct.error, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise BadTicket("ticket sealed by another version of floeberg: its head") from exc
-    if not isinstance(principal, str | None) or not isinstance(expires_at_ms, int):
+    is_whole = isinstance(head.principal, str | None) and isinstance(head.expires_at_ms, int)
+    if not (is_whole and isinstance(head.bound, bool)):
         raise BadTicket("ticket sealed by another version of floeberg: its head")
-    return principal, expires_at_ms, origin, content[end:]
+    return head, content[end:]
 
 
 def _origin(raw: Mapping[str, object]) -> Origin:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from floeberg.process.config import option
@@ -56,6 +57,16 @@ class CoordinatorConfig(ServiceConfig):
         "How long a ticket can be redeemed after it was handed out; a year at most.",
         minimum=1,
         maximum=366 * 86400,
+    )
+    policies: Path | None = option(
+        None,
+        "A file of rules (TOML) that say which tables, rows and columns each principal may read;"
+        " without it, everybody who may call reads everything.",
+    )
+    bind_tickets: bool = option(
+        False,
+        "Let a ticket be redeemed by nobody but who asked for it. Clients then send their"
+        " credentials to workers too, and workers need the `auth_…` keys.",
     )
     redeem_at: RedeemAt = option(
         "workers",
@@ -118,9 +129,9 @@ class CoordinatorConfig(ServiceConfig):
     )
     rest_planning: bool = option(
         False,
-        "Plan scans on the HTTP side port for clients of Iceberg's REST catalog. That port has no"
-        " authentication: whoever reaches it can see what every table is like and where its files"
-        " are.",
+        "Plan scans on the HTTP side port for clients of Iceberg's REST catalog. They see what"
+        " tables are like and where files are, and need a bearer token where callers are known; the"
+        " port has no TLS.",
     )
     rest_wait_seconds: float = option(
         60.0,
@@ -138,6 +149,15 @@ class CoordinatorConfig(ServiceConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not (self.knows_callers or self.insecure or is_loopback(self.host)):
+            raise BadConfig(
+                f"'host' {self.host} is open to other machines, and nothing says who may call: give"
+                " 'auth_tokens', 'auth_passwords', 'auth_jwks' or 'auth_client_roots', or say"
+                " --insecure (insecure = true) where the network itself is trusted"
+            )
+        for name in ("policies", "bind_tickets"):
+            if getattr(self, name) and not self.knows_callers:
+                raise BadConfig(f"{name!r} needs to know who calls: give one of the 'auth_…' keys")
         if self.rest_planning and not (self.insecure or is_loopback(self.http_host)):
             raise BadConfig(
                 f"'rest_planning': the HTTP side port has no TLS, and 'http_host' {self.http_host}"

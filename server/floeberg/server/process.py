@@ -9,6 +9,8 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from floeberg.process.auth.config import configured_gate
+from floeberg.process.auth.watched import WatchedFile
 from floeberg.process.failures import Failures
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
@@ -19,6 +21,7 @@ from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
 from floeberg.protocol.storage import StorageFactory
+from floeberg.server.access import Callers, Policies
 from floeberg.server.catalogs import Catalogs, configure_catalogs
 from floeberg.server.config import CoordinatorConfig
 from floeberg.server.flight.actions import Actions
@@ -58,6 +61,7 @@ class CoordinatorService:
             max_info_bytes=config.max_info_bytes,
             max_tasks=config.max_tasks,
             batch_bytes=config.batch_bytes,
+            bind_tickets=config.bind_tickets,
         )
         runs = PlanRuns(
             registry,
@@ -79,15 +83,23 @@ class CoordinatorService:
             self._failures,
             is_draining=lambda: self._stopping,
         )
+        policies = config.policies
+        self._callers = Callers(
+            catalogs,
+            WatchedFile("policies", policies, Policies.parse) if policies is not None else None,
+        )
         self._actions = Actions(catalogs, self.members, self._scans, self._facts)
-        self._proxy = Proxy(self.members, keyring, registry, config.trusted_roots())
+        self._gate = configured_gate(config, registry)
+        self._proxy = Proxy(self.members, keyring, registry, self._gate, config.client_tls())
         self._rest: RestService | None = None
         if config.rest_planning:
-            planner = RestPlanner(
-                catalogs, self._scans, runs, keyring, page_files=config.rest_page_files
-            )
+            planner = RestPlanner(self._scans, runs, keyring, page_files=config.rest_page_files)
             self._rest = RestService(
-                catalogs, planner, registry, wait_seconds=config.rest_wait_seconds
+                self._callers,
+                planner,
+                registry,
+                self._gate,
+                wait_seconds=config.rest_wait_seconds,
             )
         page = StatusRoutes(
             render=lambda: coordinator_page(self._facts.status()),
@@ -112,12 +124,14 @@ class CoordinatorService:
         try:
             self._server = CoordinatorServer(
                 config.bind_location,
-                self._catalogs,
+                self._callers,
                 self._scans,
                 self._actions,
                 self._proxy,
+                self._gate,
                 self._failures,
                 config.tls_pair(),
+                config.client_roots(),
             )
         except (pa.ArrowException, OSError) as exc:
             raise BadConfig(

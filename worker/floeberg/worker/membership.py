@@ -17,6 +17,7 @@ from typing import Protocol
 
 import pyarrow.flight as fl
 
+from floeberg.process.calling import NO_TLS, ClientTls
 from floeberg.protocol.bodies import parse_body
 from floeberg.protocol.errors import FloebergError, Unavailable
 from floeberg.protocol.flight_errors import from_flight
@@ -116,13 +117,13 @@ class FlightCoordinator:
         self,
         uri: str,
         keyring: Keyring,
-        tls_roots: str | None = None,
+        tls: ClientTls = NO_TLS,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._keyring = keyring
         self._now_ms = now_ms
         self._client = fl.FlightClient(
-            uri, tls_root_certs=tls_roots, generic_options=list(_CHANNEL_OPTIONS)
+            uri, generic_options=list(_CHANNEL_OPTIONS), **tls.arguments()
         )
 
     def send(self, message: Message, seconds: float) -> Lease | None:

@@ -11,6 +11,7 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from floeberg.process.auth.config import configured_gate
 from floeberg.process.background import Background
 from floeberg.process.failures import Failures
 from floeberg.process.http import HttpService, new_registry
@@ -55,6 +56,7 @@ class WorkerService:
         self._keyring = config.keyring()
         self.worker_id = f"w-{secrets.token_hex(6)}"
         registry = new_registry()
+        self._gate = configured_gate(config, registry)
         self._budget = Budget(config.max_streams, config.max_bytes)
         metrics = WorkerMetrics(registry, self._budget)
         metrics.registered.set_function(lambda: self.registered)
@@ -114,8 +116,10 @@ class WorkerService:
                 config.bind_location,
                 self._redeemer,
                 self._status,
+                self._gate,
                 self._failures,
                 config.tls_pair(),
+                config.client_roots(),
             )
         except (pa.ArrowException, OSError) as exc:
             raise BadConfig(
@@ -135,11 +139,11 @@ class WorkerService:
             zone=config.zone,
             http_address=self._http.uri,
         )
-        roots = config.trusted_roots()
+        tls = config.client_tls()
         self._membership = Membership(
             introduction,
             [
-                (uri, partial(FlightCoordinator, uri, self._keyring, roots))
+                (uri, partial(FlightCoordinator, uri, self._keyring, tls))
                 for uri in config.coordinator
             ],
             self._facts.load,

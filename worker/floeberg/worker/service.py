@@ -8,11 +8,12 @@ from typing import cast
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from floeberg.process.auth import Gate, Principal
 from floeberg.process.failures import Failures
 from floeberg.process.flight import FlightService
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.requests import current_request
-from floeberg.protocol.status import WorkerStatus
+from floeberg.protocol.status import StreamEntry, WorkerStatus
 from floeberg.worker.streams import Redeemer
 
 STATUS_ACTION = "floeberg.worker-status"
@@ -28,18 +29,21 @@ class WorkerServer(FlightService):
         location: str,
         redeemer: Redeemer,
         status: Callable[[], WorkerStatus],
+        gate: Gate,
         failures: Failures,
         tls: list[tuple[str, str]] | None = None,
+        client_roots: str | None = None,
     ) -> None:
         self._redeemer = redeemer
         self._status = status
-        super().__init__(location, failures, tls)
+        super().__init__(location, gate, failures, tls, client_roots)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         # A refusal must be raised here: clients try an endpoint's next location only until the
         # first message, and the schema is one.
         with self.answering(context):
-            stream = self._redeemer.redeem(ticket.ticket, context.is_cancelled)
+            caller = self.caller(context)
+            stream = self._redeemer.redeem(ticket.ticket, context.is_cancelled, caller)
             request = current_request()  # the ticket's
         sent = self.answering_with(stream.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata
@@ -50,16 +54,31 @@ class WorkerServer(FlightService):
     def list_actions(  # type: ignore[override]
         self, context: fl.ServerCallContext
     ) -> list[tuple[str, str]]:
+        with self.answering(context):
+            self.caller(context)
         return [(STATUS_ACTION, "what this worker is busy with, as JSON")]
 
     def do_action(  # type: ignore[override]
         self, context: fl.ServerCallContext, action: fl.Action
     ) -> Iterator[fl.Result]:
         with self.answering(context):
+            caller = self.caller(context)
             if action.type != STATUS_ACTION:
                 raise BadCommand(
                     f"a worker has no action {action.type!r}; it has {STATUS_ACTION}, and the"
                     " coordinator has the others"
                 )
-            body = self._status().model_dump_json().encode()
-        return iter([fl.Result(pa.py_buffer(body))])
+            status = self._status()
+            if caller is not None:
+                status = _without_others(status, caller)
+        return iter([fl.Result(pa.py_buffer(status.model_dump_json().encode()))])
+
+
+def _without_others(status: WorkerStatus, caller: Principal) -> WorkerStatus:
+    """Return a status without the streams of others: policies may keep their tables' names from
+    who asks, and a worker does not know the policies."""
+
+    def own(streams: tuple[StreamEntry, ...]) -> tuple[StreamEntry, ...]:
+        return tuple(stream for stream in streams if stream.principal == caller.name)
+
+    return status.model_copy(update={"running": own(status.running), "recent": own(status.recent)})

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from floeberg.process.auth import Principal, check_redeemer
 from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import Cancelled, FloebergError, ServerUnavailable
@@ -82,12 +83,15 @@ class Redeemer:
         self._draining = threading.Event()
         self._cut = threading.Event()
 
-    def redeem(self, raw: bytes, is_cancelled: Callable[[], bool]) -> Stream:
+    def redeem(
+        self, raw: bytes, is_cancelled: Callable[[], bool], caller: Principal | None = None
+    ) -> Stream:
         """Return the stream that the ticket `raw` stands for; nothing has been read when it
         returns.
 
-        Raises `BadTicket` and `ExpiredTicket`, and, for the client to try elsewhere, `WorkerBusy`
-        and `ServerUnavailable`.
+        Raises `BadTicket` and `ExpiredTicket`, `Unauthenticated` and `NotPermitted` for a ticket
+        that is bound to somebody other than `caller`, and, for the client to try elsewhere,
+        `WorkerBusy` and `ServerUnavailable`.
         """
         try:
             if self._draining.is_set():
@@ -95,6 +99,7 @@ class Redeemer:
             ticket = open_ticket(raw, self._keyring, now_ms=self._now_ms())
             if ticket.origin.request_id is not None:
                 adopt(RequestContext(ticket.origin.request_id, ticket.origin.traceparent))
+            check_redeemer(ticket, caller)
             admission = self._budget.admit()
         except FloebergError as error:
             logger.info("stream refused", extra={"code": error.code})

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
-from floeberg.client import connect
 from floeberg.embedded.cli import show
+from floeberg.embedded.cli.access import Access, reaching
 from floeberg.embedded.cli.arguments import column_names, pairs, table_name
 from floeberg.embedded.cli.errors import Commands
 from floeberg.embedded.cli.explanation import show_explanation
 from floeberg.embedded.cli.options import (
-    DEFAULT_SERVER,
     AsOf,
     CaseInsensitive,
     Filter,
@@ -29,10 +28,7 @@ from floeberg.embedded.cli.options import (
     Rebase,
     Ref,
     Select,
-    Server,
     SnapshotId,
-    TlsRoots,
-    Token,
 )
 from floeberg.embedded.cli.progress import show_planning, show_progress
 from floeberg.embedded.cli.rows import SHOWN_ROWS, RowFormat, write_rows
@@ -53,12 +49,14 @@ app = typer.Typer(
 )
 
 
+GetAccess: TypeAlias = Callable[[], Access]
+"""Returns how a server is reached; asks for a password where it is needed."""
+
+
 @contextmanager
 def _source(
     name: str | None,
-    server: str,
-    token: str | None,
-    tls_roots: Path | None,
+    access: GetAccess,
     location: str | None,
     rebase: Sequence[str] | None,
     properties: Sequence[str] | None,
@@ -73,7 +71,7 @@ def _source(
         raise BadRequest("name a table of the server, such as db.orders, or give --table PATH")
     if rebase or properties:
         raise BadRequest("--rebase and --property go with --table; a server has its own")
-    with connect(server, token, tls_roots) as lake:
+    with access().connect() as lake:
         yield ServerSource(lake.table(table_name(name)))
 
 
@@ -101,14 +99,13 @@ def floeberg(
 
 
 @app.command()
+@reaching
 def tables(
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    tls_roots: TlsRoots = None,
+    access: GetAccess,
     as_json: Json = False,
 ) -> None:
     """List the tables that a server serves."""
-    with connect(server, token, tls_roots) as lake:
+    with access().connect() as lake:
         listing = lake.list_tables()
     names = listing.tables
     if as_json:
@@ -119,18 +116,17 @@ def tables(
 
 
 @app.command()
+@reaching
 def describe(
+    access: GetAccess,
     name: Name = None,
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    tls_roots: TlsRoots = None,
     table: Location = None,
     rebase: Rebase = None,
     property: Property = None,
     as_json: Json = False,
 ) -> None:
     """Show what a table is like: version, columns, partitioning, branches, properties."""
-    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+    with _source(name, access, table, rebase, property) as source:
         found = source.describe()
     if as_json:
         typer.echo(found.model_dump_json())
@@ -139,18 +135,17 @@ def describe(
 
 
 @app.command()
+@reaching
 def schema(
+    access: GetAccess,
     name: Name = None,
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    tls_roots: TlsRoots = None,
     table: Location = None,
     rebase: Rebase = None,
     property: Property = None,
     as_json: Json = False,
 ) -> None:
     """Show a table's columns, with the ids and types of nested fields."""
-    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+    with _source(name, access, table, rebase, property) as source:
         found = source.describe()
     if as_json:
         typer.echo(json.dumps(found.table_schema))
@@ -159,18 +154,17 @@ def schema(
 
 
 @app.command()
+@reaching
 def snapshots(
+    access: GetAccess,
     name: Name = None,
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    tls_roots: TlsRoots = None,
     table: Location = None,
     rebase: Rebase = None,
     property: Property = None,
     as_json: Json = False,
 ) -> None:
     """List a table's snapshots, oldest first, with the branches and tags at each."""
-    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+    with _source(name, access, table, rebase, property) as source:
         found = source.snapshots()
     if as_json:
         typer.echo(found.model_dump_json())
@@ -179,16 +173,15 @@ def snapshots(
 
 
 @app.command()
+@reaching
 def files(
+    access: GetAccess,
     name: Name = None,
     filter: Filter = None,
     snapshot_id: SnapshotId = None,
     ref: Ref = None,
     as_of: AsOf = None,
     case_insensitive: CaseInsensitive = False,
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    tls_roots: TlsRoots = None,
     table: Location = None,
     rebase: Rebase = None,
     property: Property = None,
@@ -197,7 +190,7 @@ def files(
     """List the data files that a scan reads, with their deletes and what is left of the filter."""
     chosen = Selection(filter, None, snapshot_id, ref, as_of, None, not case_insensitive)
     with (
-        _source(name, server, token, tls_roots, table, rebase, property) as source,
+        _source(name, access, table, rebase, property) as source,
         _planning(source),
     ):
         found = source.files(chosen)
@@ -208,7 +201,9 @@ def files(
 
 
 @app.command()
+@reaching
 def explain(
+    access: GetAccess,
     name: Name = None,
     filter: Filter = None,
     select: Select = None,
@@ -217,9 +212,6 @@ def explain(
     as_of: AsOf = None,
     limit: Limit = None,
     case_insensitive: CaseInsensitive = False,
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    tls_roots: TlsRoots = None,
     table: Location = None,
     rebase: Rebase = None,
     property: Property = None,
@@ -233,7 +225,7 @@ def explain(
         filter, column_names(select), snapshot_id, ref, as_of, limit, not case_insensitive
     )
     with (
-        _source(name, server, token, tls_roots, table, rebase, property) as source,
+        _source(name, access, table, rebase, property) as source,
         _planning(source),
     ):
         found = source.explain(chosen)
@@ -244,30 +236,31 @@ def explain(
 
 
 @app.command()
+@reaching
 def count(
+    access: GetAccess,
     name: Name = None,
     filter: Filter = None,
     snapshot_id: SnapshotId = None,
     ref: Ref = None,
     as_of: AsOf = None,
     case_insensitive: CaseInsensitive = False,
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    tls_roots: TlsRoots = None,
     table: Location = None,
     rebase: Rebase = None,
     property: Property = None,
 ) -> None:
     """Count rows, from metadata where that is exact."""
     chosen = Selection(filter, None, snapshot_id, ref, as_of, None, not case_insensitive)
-    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+    with _source(name, access, table, rebase, property) as source:
         with _planning(source):
             rows = source.count(chosen)
         typer.echo(str(rows))
 
 
 @app.command()
+@reaching
 def scan(
+    access: GetAccess,
     name: Name = None,
     filter: Filter = None,
     select: Select = None,
@@ -289,9 +282,6 @@ def scan(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="A file, instead of standard output."),
     ] = None,
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    tls_roots: TlsRoots = None,
     table: Location = None,
     rebase: Rebase = None,
     property: Property = None,
@@ -319,7 +309,7 @@ def scan(
         not case_insensitive,
         ordered,
     )
-    with _source(name, server, token, tls_roots, table, rebase, property) as source:
+    with _source(name, access, table, rebase, property) as source:
         with _planning(source):
             stream = source.rows(chosen)
         with closing(stream.batches):
@@ -330,14 +320,13 @@ def scan(
 
 
 @app.command()
+@reaching
 def status(
-    server: Server = DEFAULT_SERVER,
-    token: Token = None,
-    tls_roots: TlsRoots = None,
+    access: GetAccess,
     as_json: Json = False,
 ) -> None:
     """Show a server's catalogs and workers, and what they are doing."""
-    with connect(server, token, tls_roots) as lake:
+    with access().connect() as lake:
         found = lake.status()
     if as_json:
         typer.echo(found.model_dump_json())

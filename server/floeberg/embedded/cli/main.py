@@ -6,9 +6,11 @@ import io
 import sys
 
 from floeberg.embedded.cli.app import app
+from floeberg.embedded.cli.credentials import add_credentials
 from floeberg.embedded.cli.serve import add_services
 
 add_services(app)
+add_credentials(app)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,34 +11,6 @@ Name = Annotated[
     typer.Argument(
         metavar="TABLE",
         help='A table of the server, such as db.orders; ["db", "a.b"] where a name holds a dot.',
-    ),
-]
-Server = Annotated[
-    str,
-    typer.Option(
-        "--server",
-        metavar="ADDRESS",
-        envvar="FLOEBERG_SERVER",
-        help="The coordinator's address.",
-    ),
-]
-Token = Annotated[
-    str | None,
-    typer.Option(
-        "--token",
-        metavar="TOKEN",
-        envvar="FLOEBERG_TOKEN",
-        help="A bearer token.",
-        show_default=False,
-    ),
-]
-TlsRoots = Annotated[
-    Path | None,
-    typer.Option(
-        "--tls-roots",
-        metavar="FILE",
-        envvar="FLOEBERG_TLS_ROOTS",
-        help="Certificates to trust (PEM).",
     ),
 ]
 Location = Annotated[
@@ -93,5 +64,3 @@ CaseInsensitive = Annotated[
     bool, typer.Option("--case-insensitive", help="Match column names without regard to case.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-DEFAULT_SERVER = "grpc://127.0.0.1:8815"

@@ -66,7 +66,10 @@ class WarehouseCatalog:
             if _METADATA in self._storage.list(directory):
                 location = find_metadata(self._storage, directory)
                 metadata = self.metadata_cache.load(self._storage, location)
-                return LoadedTable(self._name, identifier, metadata, location, self._config)
+                # as it is listed: policies go by this name
+                *namespace, table = identifier
+                listed = (*(part.removesuffix(_HIVE_SUFFIX) for part in namespace), table)
+                return LoadedTable(self._name, listed, metadata, location, self._config)
         raise UnknownTable(".".join(identifier))
 
     @property

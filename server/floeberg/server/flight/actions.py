@@ -29,15 +29,16 @@ from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.registration import LEAVE_WORKER, REGISTER_WORKER, RENEW_WORKER, Lease
 from floeberg.protocol.suggestions import quoted
+from floeberg.server.access import Caller
+from floeberg.server.access.describing import describe_for, list_snapshots_for, status_for
 from floeberg.server.catalogs import Catalogs
-from floeberg.server.describing import describe_table, list_snapshots
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.scans import IsCancelled, PlannedScan, Scans, nobody_leaves
 from floeberg.server.flight.status import CoordinatorFacts
 from floeberg.server.flight.tables import list_tables
 from floeberg.server.planning import rest_json
 
-Handler = Callable[[bytes, IsCancelled], Iterable[bytes]]
+Handler = Callable[[bytes, Caller, IsCancelled], Iterable[bytes]]
 
 
 class Actions:
@@ -55,62 +56,64 @@ class Actions:
         self._scans = scans
         self._facts = facts
         self._handlers: Mapping[str, Handler] = {
-            TABLES.name: lambda body, _: self._tables(body),
-            DESCRIBE.name: lambda body, _: self._describe(body),
-            SNAPSHOTS.name: lambda body, _: self._snapshots(body),
+            TABLES.name: lambda body, caller, _: self._tables(body, caller),
+            DESCRIBE.name: lambda body, caller, _: self._describe(body, caller),
+            SNAPSHOTS.name: lambda body, caller, _: self._snapshots(body, caller),
             FILES.name: self._files,
             COUNT.name: self._count,
             PLAN.name: self._plan,
             EXPLAIN.name: self._explain,
-            STATUS.name: lambda body, _: self._status(body),
-            REGISTER_WORKER: lambda body, _: [_json(members.register(body))],
-            RENEW_WORKER: lambda body, _: [_json(members.renew(body))],
-            LEAVE_WORKER: lambda body, _: self._leave(body),
+            STATUS.name: lambda body, caller, _: self._status(body, caller),
+            REGISTER_WORKER: lambda body, *_: [_json(members.register(body))],
+            RENEW_WORKER: lambda body, *_: [_json(members.renew(body))],
+            LEAVE_WORKER: lambda body, *_: self._leave(body),
         }
 
     def descriptions(self) -> list[tuple[str, str]]:
         return list(DESCRIPTIONS)
 
     def answer(
-        self, name: str, body: bytes, is_cancelled: IsCancelled = nobody_leaves
+        self,
+        name: str,
+        body: bytes,
+        caller: Caller,
+        is_cancelled: IsCancelled = nobody_leaves,
     ) -> Iterable[bytes]:
-        """Return the results of an action; some are made only as they are taken. Raises
-        `BadCommand` for an unknown action, and what the action raises: `Cancelled` soon after
-        `is_cancelled` says so, where it plans.
+        """Return the results of an action for `caller`; some are made only as they are taken.
+        Raises `BadCommand` for an unknown action, and what the action raises: `Cancelled` soon
+        after `is_cancelled` says so, where it plans.
         """
         handler = self._handlers.get(name)
         if handler is None:
             raise BadCommand(f"no action {quoted(name)}; there are {', '.join(self._handlers)}")
-        return handler(body, is_cancelled)
+        return handler(body, caller, is_cancelled)
 
-    def _tables(self, body: bytes) -> Iterator[bytes]:
-        entries, unlisted = list_tables(self._catalogs, TABLES.parse_request(body))
+    def _tables(self, body: bytes, caller: Caller) -> Iterator[bytes]:
+        entries, unlisted = list_tables(caller.catalogs, TABLES.parse_request(body))
         for page in pages(entries):
             yield TABLES.encode_reply(TablesPage(tables=page, unlisted=unlisted))
             unlisted = {}
 
-    def _describe(self, body: bytes) -> list[bytes]:
-        table = self._catalogs.load(DESCRIBE.parse_request(body).table.parts)
-        description = describe_table(
-            table.metadata, table.metadata_location, table.catalog, table.identifier
-        )
-        return [DESCRIBE.encode_reply(description)]
+    def _describe(self, body: bytes, caller: Caller) -> list[bytes]:
+        table = caller.catalogs.load(DESCRIBE.parse_request(body).table.parts)
+        return [DESCRIBE.encode_reply(describe_for(caller, table))]
 
-    def _snapshots(self, body: bytes) -> list[bytes]:
-        table = self._catalogs.load(SNAPSHOTS.parse_request(body).table.parts)
-        return [SNAPSHOTS.encode_reply(list_snapshots(table.metadata))]
+    def _snapshots(self, body: bytes, caller: Caller) -> list[bytes]:
+        table = caller.catalogs.load(SNAPSHOTS.parse_request(body).table.parts)
+        return [SNAPSHOTS.encode_reply(list_snapshots_for(caller, table))]
 
-    def _files(self, body: bytes, is_cancelled: IsCancelled) -> Iterator[bytes]:
+    def _files(self, body: bytes, caller: Caller, is_cancelled: IsCancelled) -> Iterator[bytes]:
         command = ScanCommand.parse(body)
         # a split of 0 is a task a file
         whole = command.model_copy(update={"split_size": 0})
-        yield from self._plan_pages(FILES, self._scans.plan(whole, is_cancelled))
+        yield from self._plan_pages(FILES, self._scans.plan(whole, caller, is_cancelled))
 
-    def _plan(self, body: bytes, is_cancelled: IsCancelled) -> Iterator[bytes]:
-        yield from self._plan_pages(PLAN, self._scans.plan(ScanCommand.parse(body), is_cancelled))
+    def _plan(self, body: bytes, caller: Caller, is_cancelled: IsCancelled) -> Iterator[bytes]:
+        planned = self._scans.plan(ScanCommand.parse(body), caller, is_cancelled)
+        yield from self._plan_pages(PLAN, planned)
 
-    def _explain(self, body: bytes, is_cancelled: IsCancelled) -> list[bytes]:
-        explained = self._scans.explain(ScanCommand.parse(body), is_cancelled=is_cancelled)
+    def _explain(self, body: bytes, caller: Caller, is_cancelled: IsCancelled) -> list[bytes]:
+        explained = self._scans.explain(ScanCommand.parse(body), caller, is_cancelled)
         return [EXPLAIN.encode_reply(explained)]
 
     def _plan_pages(
@@ -130,9 +133,9 @@ class Actions:
             yield action.encode_reply(page)
             counters = {}  # they are the plan's, not the page's
 
-    def _count(self, body: bytes, is_cancelled: IsCancelled) -> list[bytes]:
+    def _count(self, body: bytes, caller: Caller, is_cancelled: IsCancelled) -> list[bytes]:
         command = ScanCommand.parse(body)
-        counted, scan = self._scans.count(command, is_cancelled)
+        counted, scan = self._scans.count(command, caller, is_cancelled)
         rows = counted.rows if counted.is_exact else None
         if rows is not None and command.limit is not None:
             rows = min(rows, command.limit)
@@ -141,9 +144,9 @@ class Actions:
         snapshot_id = scan.snapshot.snapshot_id if scan.snapshot else None
         return [COUNT.encode_reply(CountReply(count=rows, snapshot_id=snapshot_id))]
 
-    def _status(self, body: bytes) -> list[bytes]:
+    def _status(self, body: bytes, caller: Caller) -> list[bytes]:
         STATUS.parse_request(body)
-        return [STATUS.encode_reply(self._facts.status())]
+        return [STATUS.encode_reply(status_for(caller, self._facts.status()))]
 
     def _leave(self, body: bytes) -> list[bytes]:
         self._members.leave(body)

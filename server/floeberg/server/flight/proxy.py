@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.flight as fl
 from prometheus_client import CollectorRegistry, Counter
 
+from floeberg.process.auth import Gate, Principal, check_redeemer
+from floeberg.process.calling import NO_TLS, ClientTls, call_options
 from floeberg.protocol.errors import NoWorkers, Unavailable
 from floeberg.protocol.flight_errors import as_floeberg_errors
 from floeberg.protocol.requests import RequestContext, adopt
@@ -50,13 +52,15 @@ class Proxy:
         members: Members,
         keyring: Keyring,
         registry: CollectorRegistry,
-        tls_roots: str | None = None,
+        gate: Gate,
+        tls: ClientTls = NO_TLS,
         *,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._members = members
         self._keyring = keyring
-        self._tls_roots = tls_roots
+        self._gate = gate
+        self._tls = tls
         self._now_ms = now_ms
         self._lock = threading.Lock()
         self._clients: dict[str, fl.FlightClient] = {}
@@ -64,21 +68,24 @@ class Proxy:
             "floeberg_proxied_streams", "Streams relayed from workers.", registry=registry
         )
 
-    def redeem(self, ticket: bytes) -> Relay:
-        """Return the stream of `ticket` from the first worker that gives it.
+    def redeem(self, ticket: bytes, caller: Principal | None = None) -> Relay:
+        """Return the stream of `ticket` from the first worker that gives it to `caller`.
 
-        Raises `BadTicket` and `ExpiredTicket` without asking any worker, `NoWorkers`, and
-        what the last worker said when none could.
+        Raises `BadTicket`, `ExpiredTicket` and `NotPermitted` without asking any worker,
+        `NoWorkers`, and what the last worker said when none could.
         """
-        origin = open_ticket(ticket, self._keyring, now_ms=self._now_ms()).origin
-        if origin.request_id is not None:
-            adopt(RequestContext(origin.request_id, origin.traceparent))
+        opened = open_ticket(ticket, self._keyring, now_ms=self._now_ms())
+        if opened.origin.request_id is not None:
+            adopt(RequestContext(opened.origin.request_id, opened.origin.traceparent))
+        check_redeemer(opened, caller)
+        # workers may ask who calls, and the client has said so here
+        options = call_options(self._gate.relay_token(caller))
         refusal: Unavailable = NoWorkers()
         key = blake2b(ticket, digest_size=16).hexdigest()
         for worker in rank(self._members.ready(), key):
             try:
                 with as_floeberg_errors():
-                    reader = self._client(worker.location).do_get(fl.Ticket(ticket))
+                    reader = self._client(worker.location).do_get(fl.Ticket(ticket), options)
                     schema = reader.schema
             except Unavailable as error:
                 logger.info(
@@ -103,8 +110,8 @@ class Proxy:
             if client is None:
                 client = self._clients[location] = fl.FlightClient(
                     location,
-                    tls_root_certs=self._tls_roots,
                     generic_options=list(_CHANNEL_OPTIONS),
+                    **self._tls.arguments(),
                 )
             return client
 

@@ -26,6 +26,8 @@ from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.status import QueryKind
 from floeberg.protocol.storage import StorageFactory
 from floeberg.protocol.tickets import Origin, ReadOptions, ReadPlan
+from floeberg.protocol.types import Json
+from floeberg.server.access import Caller
 from floeberg.server.catalogs import Catalogs, LoadedTable
 from floeberg.server.config import RedeemAt
 from floeberg.server.fleet import Placement, Worker, place
@@ -66,6 +68,7 @@ class ScanPolicy:
     batch_bytes: int = 2 << 20
     max_info_bytes: int = 8 << 20
     max_tasks: int = 20_000_000
+    bind_tickets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,18 @@ class ScanAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PlannedScan:
+    """A plan; where it `is_restricted`, the caller may not read all of the table."""
+
     table: LoadedTable
     plan: Plan
+    is_restricted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolved:
+    table: LoadedTable
+    scan: ResolvedScan
+    is_restricted: bool
 
 
 class Scans:
@@ -118,7 +131,7 @@ class Scans:
         manifests: ManifestCache | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self._catalogs = catalogs
+        self._anybody = Caller(None, catalogs)
         self._members = members
         self._keyring = keyring
         self._policy = policy
@@ -138,35 +151,43 @@ class Scans:
         )
         self._tasks = Counter("floeberg_tasks", "Tasks handed out.", registry=registry)
 
-    def schema(self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves) -> pa.Schema:
+    def schema(
+        self,
+        command: ScanCommand,
+        caller: Caller | None = None,
+        is_cancelled: IsCancelled = nobody_leaves,
+    ) -> pa.Schema:
         """Return the schema of a scan's rows; nothing is planned."""
-        with self._run(command, None, is_cancelled, "schema") as run:
-            return arrow_schema(
-                self._resolve(command, Stopwatch(enter=run.enter), run)[1].projection
-            )
+        caller = caller or self._anybody
+        with self._run(command, caller, is_cancelled, "schema") as run:
+            found = self._resolve(command, caller, Stopwatch(enter=run.enter), run)
+            return arrow_schema(found.scan.projection)
 
     def answer(
         self,
         command: ScanCommand,
-        principal: str | None = None,
+        caller: Caller | None = None,
         is_cancelled: IsCancelled = nobody_leaves,
     ) -> ScanAnswer:
-        """Plan a scan and return its endpoints. The tickets are `principal`'s, if one is given.
+        """Plan a scan and return its endpoints. The tickets are `caller`'s, who asks.
 
         Two calls give the same tasks in the same endpoints, as long as the table and the workers
         are the same. Raises `NoWorkers`, and whatever is wrong with the command or the table.
         """
+        caller = caller or self._anybody
         began = time.monotonic()
         outcome = "failed"
         try:
-            with self._run(command, principal, is_cancelled) as run:
+            with self._run(command, caller, is_cancelled) as run:
                 watch = Stopwatch(enter=run.enter)
-                table, scan = self._resolve(command, watch, run)
+                found = self._resolve(command, caller, watch, run)
+                table, scan = found.table, found.scan
                 workers = self._members.ready()
                 if not workers:
                     raise NoWorkers()
                 plan = self.plan_resolved(table, scan, run)
-                answer = self._answer(PlannedScan(table, plan), workers, principal, watch)
+                planned = PlannedScan(table, plan, found.is_restricted)
+                answer = self._answer(planned, workers, caller.principal, watch)
                 run.endpoints = len(answer.endpoints)
             outcome = "planned"
         except Cancelled:
@@ -181,7 +202,7 @@ class Scans:
             "scan planned",
             extra={
                 "table": table.name,
-                "principal": principal,
+                "principal": caller.principal,
                 "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
                 "tasks": len(plan.tasks),
                 "bytes": plan.total_bytes,
@@ -191,11 +212,23 @@ class Scans:
         )
         return answer
 
-    def plan(self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves) -> PlannedScan:
-        """Return the plan of a scan, for a person or a program to look at."""
-        with self._run(command, None, is_cancelled, "plan") as run:
-            table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
-            return PlannedScan(table, self.plan_resolved(table, scan, run))
+    def plan(
+        self,
+        command: ScanCommand,
+        caller: Caller | None = None,
+        is_cancelled: IsCancelled = nobody_leaves,
+    ) -> PlannedScan:
+        """Return the plan of a scan, for a person or a program to look at.
+
+        Raises `NotPermitted` where a policy restricts the caller: a plan tells of files, with
+        bounds and counts of their columns.
+        """
+        caller = caller or self._anybody
+        with self._run(command, caller, is_cancelled, "plan") as run:
+            found = self._resolve(command, caller, Stopwatch(enter=run.enter), run)
+            caller.check_full(found.table.catalog, found.table.identifier, "plans are shown")
+            plan = self.plan_resolved(found.table, found.scan, run)
+            return PlannedScan(found.table, plan, found.is_restricted)
 
     def plan_resolved(self, table: LoadedTable, scan: ResolvedScan, run: PlanRun) -> Plan:
         """Return the plan of a scan that was resolved elsewhere."""
@@ -206,18 +239,23 @@ class Scans:
     def explain(
         self,
         command: ScanCommand,
-        principal: str | None = None,
+        caller: Caller | None = None,
         is_cancelled: IsCancelled = nobody_leaves,
     ) -> Explanation:
         """Plan and place a scan, and return how that went instead of its endpoints.
 
-        Without workers there are no endpoints, and that is no error.
+        Without workers there are no endpoints, and that is no error. Raises `NotPermitted` as
+        `plan` does.
         """
-        with self._run(command, principal, is_cancelled, "explain") as run:
+        caller = caller or self._anybody
+        with self._run(command, caller, is_cancelled, "explain") as run:
             before, after = Stopwatch(enter=run.enter), Stopwatch(enter=run.enter)
-            table, scan = self._resolve(command, before, run)
-            plan = self.plan_resolved(table, scan, run)
-            planned = PlannedScan(table, plan)
+            found = self._resolve(command, caller, before, run)
+            table = found.table
+            caller.check_full(table.catalog, table.identifier, "plans are explained")
+            plan = self.plan_resolved(table, found.scan, run)
+            planned = PlannedScan(table, plan, found.is_restricted)
+            principal = caller.principal
             workers = self._members.ready()
             endpoints: list[ExplainedEndpoint] = []
             placements = self._placements(plan, workers, after) if workers else ()
@@ -237,13 +275,17 @@ class Scans:
             )
 
     def count(
-        self, command: ScanCommand, is_cancelled: IsCancelled = nobody_leaves
+        self,
+        command: ScanCommand,
+        caller: Caller | None = None,
+        is_cancelled: IsCancelled = nobody_leaves,
     ) -> tuple[CountResult, ResolvedScan]:
         """Return how many rows metadata counts in a scan, its limit not applied."""
-        with self._run(command, None, is_cancelled, "count") as run:
-            table, scan = self._resolve(command, Stopwatch(enter=run.enter), run)
-            storage = self._open_storage(table.storage)
-            return count(scan, storage, self._cache(table), run), scan
+        caller = caller or self._anybody
+        with self._run(command, caller, is_cancelled, "count") as run:
+            found = self._resolve(command, caller, Stopwatch(enter=run.enter), run)
+            storage = self._open_storage(found.table.storage)
+            return count(found.scan, storage, self._cache(found.table), run), found.scan
 
     def _cache(self, table: LoadedTable) -> ManifestCache:
         return self._manifests.within(table.storage.store)
@@ -251,19 +293,21 @@ class Scans:
     def _run(
         self,
         command: ScanCommand,
-        principal: str | None,
+        caller: Caller,
         is_cancelled: IsCancelled,
         kind: QueryKind = "scan",
     ) -> AbstractContextManager[PlanRun]:
-        return self._runs.run(str(command.table), principal, is_cancelled, kind)
+        return self._runs.run(str(command.table), caller.principal, is_cancelled, kind)
 
     def _resolve(
-        self, command: ScanCommand, watch: Stopwatch, run: PlanRun
-    ) -> tuple[LoadedTable, ResolvedScan]:
+        self, command: ScanCommand, caller: Caller, watch: Stopwatch, run: PlanRun
+    ) -> _Resolved:
         with watch.step("load the table"):
-            table = run.ask(lambda: self._catalogs.load(command.table.parts))
+            table = run.ask(lambda: caller.catalogs.load(command.table.parts))
         with watch.step("bind names"):
-            return table, resolve(table.metadata, command.to_request())
+            view = caller.view(table)
+            scan = resolve(table.metadata, command.to_request(), view=view)
+            return _Resolved(table, scan, view is not None)
 
     def _answer(
         self,
@@ -279,21 +323,21 @@ class Scans:
                 " handed out"
             )
         placements = self._placements(plan, workers, watch)
+        told: dict[str, Json] = {
+            "table": planned.table.name,
+            "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
+            "request_id": _origin(planned.table).request_id,
+        }
+        if not planned.is_restricted:
+            # of files that hold other rows, too
+            told |= {"tasks": len(plan.tasks), "counters": plan.counters.summary()}
         return ScanAnswer(
             schema=arrow_schema(scan.projection),
             endpoints=self._endpoints(planned, placements, principal, watch),
             total_records=-1 if plan.total_records is None else plan.total_records,
-            total_bytes=plan.total_bytes,
+            total_bytes=-1 if planned.is_restricted else plan.total_bytes,
             ordered=scan.request.ordered,
-            app_metadata=dump_json(
-                {
-                    "table": planned.table.name,
-                    "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
-                    "tasks": len(plan.tasks),
-                    "counters": plan.counters.summary(),
-                    "request_id": _origin(planned.table).request_id,
-                }
-            ),
+            app_metadata=dump_json(told),
         )
 
     def _placements(
@@ -327,6 +371,7 @@ class Scans:
                 [(p.first, p.stop) for p in placements],
                 self._keyring,
                 principal=principal,
+                bound=self._policy.bind_tickets and principal is not None,
                 expires_at_ms=expires_at_ms,
                 max_info_bytes=self._policy.max_info_bytes,
                 origin=_origin(planned.table),

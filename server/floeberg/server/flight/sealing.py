@@ -30,6 +30,7 @@ def seal_tickets(
     keyring: Keyring,
     *,
     principal: str | None,
+    bound: bool = False,
     expires_at_ms: int,
     max_info_bytes: int,
     origin: Origin = NO_ORIGIN,
@@ -49,6 +50,7 @@ def seal_tickets(
             encoded,
             keyring,
             principal=principal,
+            bound=bound,
             expires_at_ms=expires_at_ms,
             origin=origin,
         )

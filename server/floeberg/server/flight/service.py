@@ -13,14 +13,16 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from floeberg.process.auth import Gate
 from floeberg.process.failures import Failures
 from floeberg.process.flight import FlightService
 from floeberg.protocol.actions import TablesRequest
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand, Cancelled, FloebergError, ServerUnavailable
+from floeberg.protocol.registration import SEALED_ACTIONS
 from floeberg.protocol.requests import current_request
-from floeberg.server.catalogs import Catalogs
+from floeberg.server.access import Caller, Callers
 from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.descriptors import command_from_bytes, command_from_path
 from floeberg.server.flight.proxy import Proxy
@@ -36,19 +38,21 @@ class CoordinatorServer(FlightService):
     def __init__(
         self,
         location: str,
-        catalogs: Catalogs,
+        callers: Callers,
         scans: Scans,
         actions: Actions,
         proxy: Proxy,
+        gate: Gate,
         failures: Failures,
         tls: list[tuple[str, str]] | None = None,
+        client_roots: str | None = None,
     ) -> None:
-        self._catalogs = catalogs
+        self._callers = callers
         self._scans = scans
         self._actions = actions
         self._proxy = proxy
         self._draining = threading.Event()
-        super().__init__(location, failures, tls)
+        super().__init__(location, gate, failures, tls, client_roots)
 
     def drain(self) -> None:
         """Refuse new streams from now on; planning and actions go on until `shutdown`."""
@@ -59,34 +63,36 @@ class CoordinatorServer(FlightService):
         self, context: fl.ServerCallContext, criteria: bytes
     ) -> Iterator[fl.FlightInfo]:
         with self.answering(context):
+            caller = self._caller(context)
             matches = name_filter(criteria)
-            tables, _ = list_tables(self._catalogs, TablesRequest())
+            tables, _ = list_tables(caller.catalogs, TablesRequest())
             entries = [e for e in tables if matches(e)]
         return self.answering_with(
-            (self._table_info(path_of(e), context.is_cancelled) for e in entries), context
+            (self._table_info(path_of(e), caller, context.is_cancelled) for e in entries), context
         )
 
     def get_flight_info(
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.FlightInfo:
         with self.answering(context):
-            command = _command(descriptor)
-            return _flight_info(
-                self._scans.answer(command, is_cancelled=context.is_cancelled), descriptor
-            )
+            caller = self._caller(context)
+            answer = self._scans.answer(_command(descriptor), caller, context.is_cancelled)
+            return _flight_info(answer, descriptor)
 
     def get_schema(  # type: ignore[override]
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.SchemaResult:
         with self.answering(context):
-            schema = self._scans.schema(_command(descriptor), context.is_cancelled)
+            caller = self._caller(context)
+            schema = self._scans.schema(_command(descriptor), caller, context.is_cancelled)
             return fl.SchemaResult(schema)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         with self.answering(context):
+            caller = self.caller(context)
             if self._draining.is_set():
                 raise ServerUnavailable("the coordinator is stopping; try again")
-            relay = self._proxy.redeem(ticket.ticket)
+            relay = self._proxy.redeem(ticket.ticket, caller)
             request = current_request()  # the ticket's
         sent = self.answering_with(relay.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata
@@ -97,21 +103,32 @@ class CoordinatorServer(FlightService):
     def list_actions(  # type: ignore[override]
         self, context: fl.ServerCallContext
     ) -> list[tuple[str, str]]:
+        with self.answering(context):
+            self.caller(context)
         return self._actions.descriptions()
 
     def do_action(  # type: ignore[override]
         self, context: fl.ServerCallContext, action: fl.Action
     ) -> Iterator[fl.Result]:
         with self.answering(context):
+            # workers prove themselves by the seal
+            is_sealed = action.type in SEALED_ACTIONS
+            caller = self._callers.of(None) if is_sealed else self._caller(context)
             results = self._actions.answer(
-                action.type, action.body.to_pybytes(), context.is_cancelled
+                action.type, action.body.to_pybytes(), caller, context.is_cancelled
             )
         return self.answering_with((fl.Result(pa.py_buffer(raw)) for raw in results), context)
 
-    def _table_info(self, path: tuple[str, ...], is_cancelled: IsCancelled) -> fl.FlightInfo:
+    def _caller(self, context: fl.ServerCallContext) -> Caller:
+        return self._callers.of(self.caller(context))
+
+    def _table_info(
+        self, path: tuple[str, ...], caller: Caller, is_cancelled: IsCancelled
+    ) -> fl.FlightInfo:
         descriptor = fl.FlightDescriptor.for_path(*path)
         try:
-            schema, metadata = self._scans.schema(command_from_path(path), is_cancelled), b""
+            schema = self._scans.schema(command_from_path(path), caller, is_cancelled)
+            metadata = b""
         except Cancelled:
             raise
         except FloebergError as error:

@@ -31,7 +31,8 @@ from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.scans import ResolvedScan, ScanRequest, resolve
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.types import Json
-from floeberg.server.catalogs import Catalogs, LoadedTable
+from floeberg.server.access import Caller
+from floeberg.server.catalogs import LoadedTable
 from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.scans import Scans
 from floeberg.server.planning import Plan, PlanRun, rest_scan_tasks
@@ -62,7 +63,6 @@ class RestPlanner:
 
     def __init__(
         self,
-        catalogs: Catalogs,
         scans: Scans,
         runs: PlanRuns,
         keyring: Keyring,
@@ -70,7 +70,6 @@ class RestPlanner:
         page_files: int = 1000,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self._catalogs = catalogs
         self._scans = scans
         self._runs = runs
         self._keyring = keyring
@@ -80,7 +79,12 @@ class RestPlanner:
         self._stripes = [threading.Lock() for _ in range(_STRIPES)]
 
     def plan(
-        self, catalog: str, identifier: tuple[str, ...], body: bytes, cancelled: threading.Event
+        self,
+        catalog: str,
+        identifier: tuple[str, ...],
+        body: bytes,
+        caller: Caller,
+        cancelled: threading.Event,
     ) -> PlanTask:
         """Return all tasks of a new plan, as a plan task; its pages are then at hand.
 
@@ -88,17 +92,21 @@ class RestPlanner:
         and planning raise, and `Cancelled` soon after the event is set.
         """
         request = PlanTableScanRequest.parse(body)
-        with self._runs.run(
-            _name(catalog, identifier), is_cancelled=cancelled.is_set, kind="rest-plan"
-        ) as run:
-            table = self._load(catalog, identifier, run)
+        name = _name(catalog, identifier)
+        with self._runs.run(name, caller.principal, cancelled.is_set, "rest-plan") as run:
+            table = _load(catalog, identifier, caller, run)
             scan = _resolved(table, request)
             key = _key(catalog, identifier, scan, request)
             plan = self._scans.plan_resolved(table, scan, run)
         return PlanTask(key, 0, len(self._keep(key, plan).tasks))
 
     def fetch(
-        self, catalog: str, identifier: tuple[str, ...], body: bytes, client: Client
+        self,
+        catalog: str,
+        identifier: tuple[str, ...],
+        body: bytes,
+        caller: Caller,
+        client: Client,
     ) -> dict[str, Json]:
         """Return what a plan task stands for. Raises `NoSuchPlanTask`, also for another table's,
         and what loading the table and planning raise."""
@@ -106,11 +114,15 @@ class RestPlanner:
         task = open_plan_task(request.plan_task, self._keyring, now_ms=self._now_ms())
         if (task.scan.catalog, task.scan.identifier) != (catalog, identifier):
             raise NoSuchPlanTask("this is a plan task of another table")
-        return self.page(task, client)
+        return self.page(task, caller, client)
 
-    def page(self, task: PlanTask, client: Client) -> dict[str, Json]:
-        """Return the first page of a plan task as REST's ScanTasks, and the rest as plan tasks."""
-        plan = self._planned(task.scan)
+    def page(self, task: PlanTask, caller: Caller, client: Client) -> dict[str, Json]:
+        """Return the first page of a plan task as REST's ScanTasks, and the rest as plan tasks.
+
+        Plans are kept for all callers: that `caller` may read the whole table is for whoever asks
+        to have checked.
+        """
+        plan = self._planned(task.scan, caller)
         stop = min(task.first + self._page_files, task.stop)
         page = rest_scan_tasks(
             plan.scan,
@@ -139,7 +151,7 @@ class RestPlanner:
             for first in range(rest.first, rest.stop, step)
         ]
 
-    def _planned(self, key: ScanKey) -> Plan:
+    def _planned(self, key: ScanKey, caller: Caller) -> Plan:
         plan = self._kept.get(key)
         if plan is not None:
             return plan
@@ -147,15 +159,12 @@ class RestPlanner:
         with self._stripes[hash(key) % _STRIPES]:
             plan = self._kept.get(key)
             if plan is None:
-                with self._runs.run(_name(key.catalog, key.identifier), kind="rest-plan") as run:
-                    table = self._load(key.catalog, key.identifier, run)
+                name = _name(key.catalog, key.identifier)
+                with self._runs.run(name, caller.principal, kind="rest-plan") as run:
+                    table = _load(key.catalog, key.identifier, caller, run)
                     found = self._scans.plan_resolved(table, _scan_of(key, table), run)
                 plan = self._keep(key, found)
         return plan
-
-    def _load(self, catalog: str, identifier: tuple[str, ...], run: PlanRun) -> LoadedTable:
-        run.enter("load the table")
-        return run.ask(lambda: self._catalogs.get(catalog).load(identifier))
 
     def _keep(self, key: ScanKey, plan: Plan) -> Plan:
         """Return the plan whose tasks clients are told."""
@@ -164,6 +173,15 @@ class RestPlanner:
             plan = replace(plan, tasks=plan.tasks.where(has_rows))
         self._kept.keep(key, plan)
         return plan
+
+
+def _load(catalog: str, identifier: tuple[str, ...], caller: Caller, run: PlanRun) -> LoadedTable:
+    """Return a table of which `caller` may read all. Raises `UnknownTable`, `NotPermitted`."""
+    run.enter("load the table")
+    table = run.ask(lambda: caller.catalogs.get(catalog).load(identifier))
+    # under its own name, where the catalog takes others as well
+    caller.check_full(table.catalog, table.identifier, "tables are planned for REST clients")
+    return table
 
 
 def _record_counts(tasks: PlannedTasks) -> Int64s:

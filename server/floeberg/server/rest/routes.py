@@ -20,10 +20,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
+from floeberg.process.auth import Gate
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.errors import BadCommand, Cancelled, FloebergError, InternalError
 from floeberg.protocol.types import Json
-from floeberg.server.catalogs import Catalogs
+from floeberg.server.access import Caller, Callers
 from floeberg.server.rest.errors import rest_error
 from floeberg.server.rest.jobs import Job, Jobs
 from floeberg.server.rest.plan_tasks import PlanTask
@@ -59,13 +60,15 @@ class RestService:
 
     def __init__(
         self,
-        catalogs: Catalogs,
+        callers: Callers,
         planner: RestPlanner,
         registry: CollectorRegistry,
+        gate: Gate,
         *,
         wait_seconds: float,
     ) -> None:
-        self._catalogs = catalogs
+        self._callers = callers
+        self._gate = gate
         self._planner = planner
         self._wait_seconds = wait_seconds
         self._jobs: Jobs[PlanTask] = Jobs()
@@ -96,38 +99,40 @@ class RestService:
 
     # --- catalog ---------------------------------------------------------------------------------
 
-    async def _config(self, request: Request) -> Response:
-        return _json(configuration(self._catalogs, request.query_params.get("warehouse")))
+    async def _config(self, request: Request, caller: Caller) -> Response:
+        return _json(configuration(caller.catalogs, request.query_params.get("warehouse")))
 
-    async def _list_namespaces(self, request: Request) -> Response:
-        catalog = self._catalogs.get(_part(request, "prefix"))
+    async def _list_namespaces(self, request: Request, caller: Caller) -> Response:
+        catalog = caller.catalogs.get(_part(request, "prefix"))
         parent = request.query_params.get("parent", "")
         parts = tuple(parent.split(_SEPARATOR)) if parent else ()
         return await self._in_thread(lambda: _json(list_namespaces(catalog, parts)))
 
-    async def _namespace(self, request: Request) -> Response:
-        catalog, parts = self._catalogs.get(_part(request, "prefix")), _namespace(request)
+    async def _namespace(self, request: Request, caller: Caller) -> Response:
+        catalog, parts = caller.catalogs.get(_part(request, "prefix")), _namespace(request)
         answer = await self._in_thread(lambda: _json(describe_namespace(catalog, parts)))
         return Response(status_code=204) if request.method == "HEAD" else answer
 
-    async def _list_tables(self, request: Request) -> Response:
-        catalog, parts = self._catalogs.get(_part(request, "prefix")), _namespace(request)
+    async def _list_tables(self, request: Request, caller: Caller) -> Response:
+        catalog, parts = caller.catalogs.get(_part(request, "prefix")), _namespace(request)
         return await self._in_thread(lambda: _json(list_tables(catalog, parts)))
 
-    async def _load_table(self, request: Request) -> Response:
-        name = _TableName.of(request)
-        catalog = self._catalogs.get(name.catalog)
+    async def _load_table(self, request: Request, caller: Caller) -> Response:
+        name = _whole_table(request, caller)
+        catalog = caller.catalogs.get(name.catalog)
         answer = await self._in_thread(lambda: _json(load_table(catalog, name.identifier)))
         return Response(status_code=204) if request.method == "HEAD" else answer
 
     # --- planning --------------------------------------------------------------------------------
 
-    async def _plan(self, request: Request) -> Response:
-        name = _TableName.of(request)
+    async def _plan(self, request: Request, caller: Caller) -> Response:
+        name = _whole_table(request, caller)
         body = await _body(request, MAX_PLAN_BYTES)
         job = self._jobs.start(
             name.parts,
-            lambda cancelled: self._planner.plan(name.catalog, name.identifier, body, cancelled),
+            lambda cancelled: self._planner.plan(
+                name.catalog, name.identifier, body, caller, cancelled
+            ),
         )
         future = asyncio.wrap_future(job.future)
         # what goes wrong later is asked for by the id; asyncio would call it forgotten
@@ -139,7 +144,7 @@ class RestService:
             logger.info("plan goes on in the background", extra={"table": ".".join(name.parts)})
             return _json({"status": "submitted", "plan-id": job.plan_id})
         task = await future
-        return await self._completed(task, request, {"plan-id": job.plan_id})
+        return await self._completed(task, request, caller, {"plan-id": job.plan_id})
 
     async def _within_wait(self, future: asyncio.Future[PlanTask], request: Request) -> bool:
         """Wait until the future is done, or as long as a client waits; say whether it does."""
@@ -151,8 +156,8 @@ class RestService:
                 return False
         return True
 
-    async def _fetch_plan(self, request: Request) -> Response:
-        job = self._job(request)
+    async def _fetch_plan(self, request: Request, caller: Caller) -> Response:
+        job = self._job(request, caller)
         if job.cancelled.is_set():
             return _json({"status": "cancelled"})
         if not job.future.done():
@@ -163,31 +168,40 @@ class RestService:
             return _json({"status": "cancelled"})
         except FloebergError as error:
             return _json({"status": "failed", **rest_error(error)[1]})
-        return await self._completed(task, request, {})
+        return await self._completed(task, request, caller, {})
 
-    async def _cancel_plan(self, request: Request) -> Response:
-        job = self._job(request)
+    async def _cancel_plan(self, request: Request, caller: Caller) -> Response:
+        job = self._job(request, caller)
         self._jobs.cancel(job.plan_id, job.table)
         return Response(status_code=204)
 
-    async def _fetch_tasks(self, request: Request) -> Response:
-        name = _TableName.of(request)
+    async def _fetch_tasks(self, request: Request, caller: Caller) -> Response:
+        name = _whole_table(request, caller)
         body = await _body(request, MAX_TASK_BYTES)
         client = _client(request)
         return await self._in_thread(
-            lambda: _json(self._planner.fetch(name.catalog, name.identifier, body, client))
+            lambda: _json(self._planner.fetch(name.catalog, name.identifier, body, caller, client))
         )
 
     async def _completed(
-        self, task: PlanTask, request: Request, beside: dict[str, Json]
+        self, task: PlanTask, request: Request, caller: Caller, beside: dict[str, Json]
     ) -> Response:
         client = _client(request)
         return await self._in_thread(
-            lambda: _json({"status": "completed", **beside, **self._planner.page(task, client)})
+            lambda: _json(
+                {"status": "completed", **beside, **self._planner.page(task, caller, client)}
+            )
         )
 
-    def _job(self, request: Request) -> Job[PlanTask]:
-        return self._jobs.get(_part(request, "plan_id"), _TableName.of(request).parts)
+    def _job(self, request: Request, caller: Caller) -> Job[PlanTask]:
+        return self._jobs.get(_part(request, "plan_id"), _whole_table(request, caller).parts)
+
+    async def _caller(self, request: Request) -> Caller:
+        """Return who asks. Raises `Unauthenticated`; keys may have to be fetched to tell."""
+        authorization = request.headers.getlist("authorization")
+        if not self._gate.demands:
+            return self._callers.of(None)
+        return await self._in_thread(lambda: self._callers.of(self._gate.admit(authorization)))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.wrap_future(self._jobs.run(work))
@@ -199,11 +213,11 @@ class RestService:
         path: str,
         method: str,
         endpoint: str,
-        handler: Callable[[Request], Awaitable[Response]],
+        handler: Callable[[Request, Caller], Awaitable[Response]],
     ) -> Route:
         async def guarded(request: Request) -> Response:
             try:
-                response = await handler(request)
+                response = await handler(request, await self._caller(request))
             except (FloebergError, CancelledError) as error:
                 response = _error(
                     error if isinstance(error, FloebergError) else Cancelled("it was cancelled")
@@ -240,6 +254,14 @@ class _TableName:
     @property
     def parts(self) -> tuple[str, ...]:
         return (self.catalog, *self.identifier)
+
+
+def _whole_table(request: Request, caller: Caller) -> _TableName:
+    """Return the table of a request that tells of all of it. Raises `UnknownTable`, and
+    `NotPermitted` where a policy restricts the caller: REST clients read the files themselves."""
+    name = _TableName.of(request)
+    caller.check_full(name.catalog, name.identifier, "tables are planned for REST clients")
+    return name
 
 
 def _part(request: Request, name: str) -> str:
