@@ -75,7 +75,9 @@ def test_so_does_all_of_a_plan_of_columns(tasks: PlannedTasks):
 def test_columns_and_objects_say_the_same(tasks: PlannedTasks):
     from_objects = decoded(encode_tasks(as_planned(tasks_of(tasks))))
 
-    assert same(list(decoded(encode_tasks(tasks))), list(from_objects))
+    # objects have lost the order in which their deletes were numbered
+    found = decoded(encode_tasks(tasks))
+    assert same(with_sorted_deletes(found), with_sorted_deletes(from_objects))
 
 
 @given(planned_tasks() | task_lists().map(as_planned))
