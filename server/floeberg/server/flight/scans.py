@@ -94,8 +94,11 @@ class ScanAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PlannedScan:
+    """A plan of a table; `query_id` is what workers call it, where it is planned to be read."""
+
     table: LoadedTable
     plan: Plan
+    query_id: str | None = None
 
 
 class Scans:
@@ -166,7 +169,9 @@ class Scans:
                 if not workers:
                     raise NoWorkers()
                 plan = self.plan_resolved(table, scan, run)
-                answer = self._answer(PlannedScan(table, plan), workers, principal, watch)
+                answer = self._answer(
+                    PlannedScan(table, plan, run.query_id), workers, principal, watch
+                )
                 run.endpoints = len(answer.endpoints)
             outcome = "planned"
         except Cancelled:
@@ -291,7 +296,7 @@ class Scans:
                     "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
                     "tasks": len(plan.tasks),
                     "counters": plan.counters.summary(),
-                    "request_id": _origin(planned.table).request_id,
+                    "request_id": _origin(planned).request_id,
                 }
             ),
         )
@@ -329,7 +334,7 @@ class Scans:
                 principal=principal,
                 expires_at_ms=expires_at_ms,
                 max_info_bytes=self._policy.max_info_bytes,
-                origin=_origin(planned.table),
+                origin=_origin(planned),
             )
             return tuple(
                 Endpoint(ticket, self._locations(p.workers), expires_at_ms)
@@ -364,8 +369,8 @@ class Scans:
                 assert_never(self._policy.redeem_at)
 
 
-def _origin(table: LoadedTable) -> Origin:
-    request = current_request()
+def _origin(planned: PlannedScan) -> Origin:
+    table, request = planned.table.name, current_request()
     if request is None:
-        return Origin(table=table.name)
-    return Origin(request.request_id, table.name, request.traceparent)
+        return Origin(planned.query_id, table=table)
+    return Origin(planned.query_id, request.request_id, table, request.traceparent)
