@@ -56,10 +56,9 @@ def main() -> int:
         worker = _busiest(addresses.http)
         for name, page, size, is_dark in (
             ("status-coordinator", addresses.http, DESKTOP, False),
-            ("status-coordinator-dark", addresses.http, DESKTOP, True),
             ("status-coordinator-phone", addresses.http, PHONE, False),
-            ("status-worker", worker, DESKTOP, False),
-            ("status-worker-phone", worker, PHONE, True),
+            ("status-worker", worker, DESKTOP, True),
+            ("status-worker-phone", worker, PHONE, False),
         ):
             take(window, f"{page}/status", arguments.to / f"{name}.png", size, is_dark=is_dark)
     return 0

@@ -67,7 +67,7 @@ def test_a_ticket_says_what_was_sealed(plan: ReadPlan, principal: str | None):
     assert ticket.resume == START
 
 
-@given(st.builds(Origin, *[st.none() | st.text(max_size=10)] * 3))
+@given(st.builds(Origin, *[st.none() | st.text(max_size=10)] * 4))
 def test_a_ticket_says_where_it_comes_from(origin: Origin):
     raw = seal_ticket(PLAN, KEYRING, principal=None, expires_at_ms=EXPIRY, origin=origin)
 

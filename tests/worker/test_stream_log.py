@@ -4,6 +4,7 @@ import pytest
 
 from floeberg.protocol.errors import Cancelled, MissingFile
 from floeberg.protocol.plans import START, ResumePlace
+from floeberg.protocol.tickets import Origin
 from floeberg.worker.stream_log import StreamLog, StreamRecord
 
 
@@ -28,7 +29,9 @@ def log(clock: Clock) -> StreamLog:
 def record(
     log: StreamLog, clock: Clock, table: str, principal: str | None = None, tasks: int = 1
 ) -> StreamRecord:
-    return StreamRecord("r1", table, principal, tasks, START, int(clock.seconds * 1000), clock)
+    return StreamRecord(
+        Origin("q1", "r1"), table, principal, tasks, START, int(clock.seconds * 1000), clock
+    )
 
 
 def test_a_stream_tells_how_far_it_is_and_how_long_its_client_makes_it_wait(
@@ -95,3 +98,21 @@ def test_a_stream_at_its_last_row_is_in_its_last_task(log: StreamLog, clock: Clo
         (entry,) = log.running()
 
     assert (entry.task, entry.tasks) == (2, 2)
+
+
+def test_coordinators_are_told_of_streams_under_way_and_for_a_while_of_those_that_ended(
+    log: StreamLog, clock: Clock
+) -> None:
+    resumed = StreamRecord(Origin("q1"), "t", None, 5, ResumePlace(2, 10), 0, clock)
+    unnamed = StreamRecord(Origin(), "t", None, 5, START, 0, clock)
+    with log.follow(resumed), log.follow(unnamed):
+        resumed.offer(ResumePlace(3, 0), rows=7, size_bytes=70)
+        resumed.taken()
+        (running,) = log.reports()
+    (ended,) = log.reports()
+    clock.seconds += 61
+
+    assert (running.query_id, running.tasks, running.outcome) == ("q1", 1, None)
+    assert (ended.stream_id, ended.tasks, ended.outcome) == (running.stream_id, 3, "done")
+    assert (ended.rows, ended.bytes) == (7, 70)
+    assert log.reports() == ()

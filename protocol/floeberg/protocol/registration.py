@@ -61,13 +61,32 @@ class _Message(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class StreamReport(_Message):
+    """How far a stream of a worker is: `tasks` are those that it is done with, `rows` and `bytes`
+    what its client has taken, `outcome` None while it runs.
+    """
+
+    query_id: Name
+    stream_id: Name
+    tasks: Count
+    rows: Count
+    bytes: Count
+    outcome: Literal["done", "failed", "cancelled"] | None = None
+
+
+MAX_REPORTS = 200
+
+
 class WorkerLoad(_Message):
-    """What a worker is busy with, and what it has sent since its start."""
+    """What a worker is busy with, and what it has sent since its start. `reports` are of streams
+    under way and of those that ended lately.
+    """
 
     streams: Count = 0
     bytes_in_flight: Count = 0
     rows_sent: Count = 0
     bytes_sent: Count = 0
+    reports: Annotated[tuple[StreamReport, ...], Field(max_length=MAX_REPORTS)] = ()
 
 
 class RegisterWorker(_Message):

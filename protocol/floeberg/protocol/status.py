@@ -89,11 +89,24 @@ class PlanFacts(Reply):
     counters: dict[str, int]
 
 
-class QueryEntry(Reply):
-    """A query that has been planned, or was to be. `seconds` is what planning took; `code` is the
-    error's, of one that failed or was cancelled.
+class ReadFacts(Reply):
+    """How far a query is read, as workers said last: its streams `running` and `done`, the `tasks`
+    that they are done with, and what clients have taken. What is read twice counts twice.
     """
 
+    running: int
+    done: int
+    tasks: int
+    rows: int
+    bytes: int
+
+
+class QueryEntry(Reply):
+    """A query that has been planned, or was to be. `seconds` is what planning took; `code` is the
+    error's, of one that failed or was cancelled. `read` is None where nobody has begun to read it.
+    """
+
+    query_id: str = ""
     request_id: str | None = None
     kind: QueryKind
     table: str
@@ -103,6 +116,7 @@ class QueryEntry(Reply):
     began_ms: int
     seconds: float
     plan: PlanFacts | None
+    read: ReadFacts | None = None
 
 
 class Status(Reply):

@@ -66,8 +66,11 @@ _MAX_ROW = (1 << 63) - 1
 class Origin:
     """Where a ticket comes from, for people who look at logs and pages: the request that was
     planned, its trace, and the table's name. Each may be missing.
+
+    A client may give several plans one request id; `query_id` is a plan's own.
     """
 
+    query_id: str | None = None
     request_id: str | None = None
     table: str | None = None
     traceparent: str | None = None

@@ -29,6 +29,7 @@ from floeberg.server.flight.cache_metrics import CacheMetrics
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.proxy import Proxy
+from floeberg.server.flight.reads import Reads
 from floeberg.server.flight.scans import ScanPolicy, Scans
 from floeberg.server.flight.service import CoordinatorServer
 from floeberg.server.flight.status import CoordinatorFacts
@@ -52,7 +53,14 @@ class CoordinatorService:
         self._catalogs = catalogs
         keyring = config.keyring()
         registry = new_registry()
-        self.members = Members(keyring, config.lease_seconds, registry, tls_only=config.serves_tls)
+        reads = Reads()
+        self.members = Members(
+            keyring,
+            config.lease_seconds,
+            registry,
+            tls_only=config.serves_tls,
+            on_reports=reads.hear,
+        )
         policy = ScanPolicy(
             ticket_seconds=config.ticket_seconds,
             redeem_at=config.redeem_at,
@@ -78,6 +86,7 @@ class CoordinatorService:
             catalogs,
             self.members,
             runs,
+            reads,
             self._scans.outcomes,
             manifests,
             self._failures,

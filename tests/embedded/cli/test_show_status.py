@@ -4,7 +4,14 @@ import io
 
 from floeberg.embedded.cli.show_status import show_status
 from floeberg.embedded.cli.terminal import console
-from floeberg.protocol.status import CacheEntry, PlanFacts, QueryEntry, RunningPlan, Status
+from floeberg.protocol.status import (
+    CacheEntry,
+    PlanFacts,
+    QueryEntry,
+    ReadFacts,
+    RunningPlan,
+    Status,
+)
 
 ESCAPE = "\x1b[2J"
 
@@ -41,14 +48,18 @@ def test_last_queries_tell_outcome_or_code() -> None:
         began_ms=0,
         seconds=0.25,
         plan=plan,
+        read=ReadFacts(running=1, done=0, tasks=3, rows=5000, bytes=1),
     )
-    failed = planned.model_copy(update={"outcome": "failed", "code": "NO_WORKERS", "plan": None})
+    failed = planned.model_copy(
+        update={"outcome": "failed", "code": "NO_WORKERS", "plan": None, "read": None}
+    )
 
     text = shown(status(recent=(planned, failed), errors={"NO_WORKERS": 1}))
 
     (first,) = [line for line in text.splitlines() if "planned" in line and "│" in line]
     cells = [cell.strip() for cell in first.split("│")]
-    assert cells[1:-1] == ["db.orders", "scan", "ann", "planned", "0.250", "12", "4", "34.0"]
+    assert cells[1:6] == ["db.orders", "scan", "ann", "planned", "0.250"]
+    assert cells[6:-1] == ["12", "4", "34.0", "5,000 rows"]
     assert "NO_WORKERS" in text
     assert "errors: 1 NO_WORKERS" in text
     assert "scans: 3 planned" in text

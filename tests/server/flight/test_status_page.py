@@ -44,7 +44,8 @@ def test_the_numbers_are_those_of_the_fleet(fleet: LocalFleet, client: fl.Flight
     assert (failed["table"], failed["outcome"]) == ("db.none", "UNKNOWN_TABLE")
     assert (planned["table"], planned["outcome"], planned["tasks"]) == ("db.orders", "planned", "4")
     assert planned["endpoints"] == str(len(info.endpoints))
-    assert planned["ruled out"] == "0 of 8 manifests, 4 of 8 files"
+    assert planned["manifests ruled out"] == "0 of 8"
+    assert planned["files ruled out"] == "4 of 8"
     assert found["Failed calls by code"] == [{"code": "UNKNOWN_TABLE", "calls": "1"}]
 
 

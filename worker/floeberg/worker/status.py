@@ -46,6 +46,7 @@ class WorkerFacts:
             bytes_in_flight=self.budget.bytes_in_flight,
             rows_sent=rows,
             bytes_sent=size_bytes,
+            reports=self.streams.reports(),
         )
 
     def status(self, location: str, http: str) -> WorkerStatus:

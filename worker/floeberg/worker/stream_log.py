@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Literal
 
 from floeberg.protocol.errors import Cancelled, FloebergError, InternalError
 from floeberg.protocol.plans import ResumePlace
+from floeberg.protocol.registration import MAX_REPORTS, StreamReport
 from floeberg.protocol.status import StreamEntry
-from floeberg.protocol.tickets import OpenTicket
+from floeberg.protocol.tickets import OpenTicket, Origin
 
 _REMEMBERED = 100
+# coordinators ask three times in a lease, of ten seconds by default
+_REPORTED_SECONDS = 60.0
 
 Outcome = Literal["done", "failed", "cancelled"]
 
@@ -24,7 +29,7 @@ class StreamRecord:
 
     def __init__(
         self,
-        request_id: str | None,
+        origin: Origin,
         table: str,
         principal: str | None,
         tasks: int,
@@ -32,7 +37,8 @@ class StreamRecord:
         began_ms: int,
         now_seconds: Callable[[], float],
     ) -> None:
-        self.request_id = request_id
+        self.origin = origin
+        self.stream_id = secrets.token_hex(8)
         self.table = table
         self.principal = principal
         self.tasks = tasks
@@ -40,7 +46,7 @@ class StreamRecord:
         self.bytes = 0
         self.outcome: Outcome | None = None
         self.code: str | None = None
-        self._place = resume
+        self._resume = self._place = resume
         self._offered = 0, 0
         self._began_ms = began_ms
         self._now_seconds = now_seconds
@@ -69,11 +75,29 @@ class StreamRecord:
     def seconds(self) -> float:
         return (self._now_seconds() if self._ended is None else self._ended) - self._began
 
+    def had_ended(self, reading: float) -> bool:
+        """Say whether it had ended at a reading of the clock."""
+        return self._ended is not None and self._ended < reading
+
+    def report(self) -> StreamReport | None:
+        """Return what coordinators are told; None of a ticket that doesn't say what it is of."""
+        if self.origin.query_id is None:
+            return None
+        task = self.tasks if self.outcome == "done" else self._place.task
+        return StreamReport(
+            query_id=self.origin.query_id,
+            stream_id=self.stream_id,
+            tasks=task - self._resume.task,
+            rows=self.rows,
+            bytes=self.bytes,
+            outcome=self.outcome,
+        )
+
     def entry(self) -> StreamEntry:
         waits_since = None if self._ended is not None else self._waits_since
         seconds = self.seconds
         return StreamEntry(
-            request_id=self.request_id,
+            request_id=self.origin.request_id,
             table=self.table,
             principal=self.principal,
             began_ms=self._began_ms,
@@ -112,7 +136,7 @@ class StreamLog:
         """Return the record of a stream, by the ticket that it redeems, that begins now."""
         plan, origin = ticket.plan, ticket.origin
         return StreamRecord(
-            origin.request_id,
+            origin,
             # a ticket of an earlier version doesn't have the name
             origin.table or plan.metadata.location or "",
             ticket.principal,
@@ -166,6 +190,16 @@ class StreamLog:
         with self._lock:
             records = tuple(self._recent)
         return tuple(record.entry() for record in records)
+
+    def reports(self) -> tuple[StreamReport, ...]:
+        """Return what coordinators are told: of streams that run or ended lately, the last ones
+        where they are too many.
+        """
+        horizon = self._now_seconds() - _REPORTED_SECONDS
+        with self._lock:
+            records = (*reversed(self._running.values()), *self._recent)
+        found = (record.report() for record in records if not record.had_ended(horizon))
+        return tuple(islice((report for report in found if report is not None), MAX_REPORTS))
 
     def ended(self) -> dict[str, int]:
         """Return how many streams ended since the start, by outcome."""

@@ -92,7 +92,7 @@ def badge(text: str, mood: Mood) -> Html:
 
 
 def code(text: str) -> Html:
-    """Return an identifier, which may be broken anywhere."""
+    """Return an identifier."""
     return element("code", text)
 
 

@@ -75,7 +75,7 @@ def _plans(plans: tuple[RunningPlan, ...]) -> RichTable:
 def _queries(queries: tuple[QueryEntry, ...]) -> RichTable:
     table = RichTable(
         *("last queries", "kind", "for", "outcome", _number("seconds")),
-        *(_number("tasks"), _number("endpoints"), _number("MB")),
+        *(_number("tasks"), _number("endpoints"), _number("MB"), _number("read")),
     )
     for query in queries:
         plan = query.plan
@@ -89,6 +89,7 @@ def _queries(queries: tuple[QueryEntry, ...]) -> RichTable:
             "" if plan is None else f"{plan.tasks:,}",
             "" if endpoints is None else f"{endpoints:,}",
             "" if plan is None else f"{plan.bytes / 1e6:,.1f}",
+            "" if query.read is None else f"{query.read.rows:,} rows",
         )
     return table
 

@@ -9,7 +9,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -22,6 +22,7 @@ from floeberg.protocol.registration import (
     RegisterWorker,
     RenewWorker,
     ReplayGuard,
+    StreamReport,
     open_registration,
 )
 from floeberg.protocol.sealing import Keyring
@@ -49,7 +50,8 @@ logger = logging.getLogger(__name__)
 class Members:
     """The workers of this coordinator. Safe to use from several threads.
 
-    `tls_only` refuses workers that would have clients send their tokens in clear text.
+    `tls_only` refuses workers that would have clients send their tokens in clear text. `on_reports`
+    is told what workers say of their streams.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Members:
         registry: CollectorRegistry,
         *,
         tls_only: bool = False,
+        on_reports: Callable[[Sequence[StreamReport]], None] = lambda reports: None,
         clock: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -66,6 +69,7 @@ class Members:
         self._keyring = keyring
         self._lease_seconds = lease_seconds
         self._tls_only = tls_only
+        self._on_reports = on_reports
         self._clock = clock
         self._now_ms = now_ms
         self._guard = ReplayGuard()
@@ -106,6 +110,7 @@ class Members:
         """Prolong a lease; the answer says so where the worker must register again."""
         message = self._open(RenewWorker, raw)
         load = message.load
+        self._on_reports(load.reports)
         if message.state == "draining":
             self._handle(lambda at: Drain(at, message.worker_id))
         return self._lease(

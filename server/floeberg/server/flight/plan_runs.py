@@ -140,6 +140,7 @@ def _entry(
     if error is not None:
         code = error.code if isinstance(error, FloebergError) else InternalError.code
     return QueryEntry(
+        query_id=run.query_id,
         request_id=request_id,
         kind=kind,
         table=progress.table,

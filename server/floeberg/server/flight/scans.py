@@ -97,11 +97,13 @@ class ScanAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PlannedScan:
-    """A plan; where it `is_restricted`, the caller may not read all of the table."""
+    """A plan of a table; where it `is_restricted`, the caller may not read all of that. `query_id`
+    is what workers call it, where it is planned to be read."""
 
     table: LoadedTable
     plan: Plan
     is_restricted: bool = False
+    query_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class Scans:
                 if not workers:
                     raise NoWorkers()
                 plan = self.plan_resolved(table, scan, run)
-                planned = PlannedScan(table, plan, found.is_restricted)
+                planned = PlannedScan(table, plan, found.is_restricted, run.query_id)
                 answer = self._answer(planned, workers, caller.principal, watch)
                 run.endpoints = len(answer.endpoints)
             outcome = "planned"
@@ -326,7 +328,7 @@ class Scans:
         told: dict[str, Json] = {
             "table": planned.table.name,
             "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
-            "request_id": _origin(planned.table).request_id,
+            "request_id": _origin(planned).request_id,
         }
         if not planned.is_restricted:
             # of files that hold other rows, too
@@ -374,7 +376,7 @@ class Scans:
                 bound=self._policy.bind_tickets and principal is not None,
                 expires_at_ms=expires_at_ms,
                 max_info_bytes=self._policy.max_info_bytes,
-                origin=_origin(planned.table),
+                origin=_origin(planned),
             )
             return tuple(
                 Endpoint(ticket, self._locations(p.workers), expires_at_ms)
@@ -409,8 +411,8 @@ class Scans:
                 assert_never(self._policy.redeem_at)
 
 
-def _origin(table: LoadedTable) -> Origin:
-    request = current_request()
+def _origin(planned: PlannedScan) -> Origin:
+    table, request = planned.table.name, current_request()
     if request is None:
-        return Origin(table=table.name)
-    return Origin(request.request_id, table.name, request.traceparent)
+        return Origin(planned.query_id, table=table)
+    return Origin(planned.query_id, request.request_id, table, request.traceparent)

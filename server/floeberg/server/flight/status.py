@@ -12,6 +12,7 @@ from floeberg.protocol.status import CacheEntry, CatalogEntry, Status, WorkerEnt
 from floeberg.server.catalogs import Catalogs
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
+from floeberg.server.flight.reads import Reads
 from floeberg.server.planning import ManifestCache
 
 
@@ -26,6 +27,7 @@ class CoordinatorFacts:
     catalogs: Catalogs
     members: Members
     runs: PlanRuns
+    reads: Reads
     outcomes: dict[str, int]
     manifests: ManifestCache
     failures: Failures
@@ -52,7 +54,10 @@ class CoordinatorFacts:
             ),
             queries=dict(self.outcomes),
             plans=self.runs.running(),
-            recent=self.runs.recent(),
+            recent=tuple(
+                query.model_copy(update={"read": self.reads.of(query.query_id)})
+                for query in self.runs.recent()
+            ),
             caches=tuple(self._caches()),
             errors=self.failures.by_code(),
         )

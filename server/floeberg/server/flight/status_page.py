@@ -22,6 +22,7 @@ from floeberg.process.page import (
     joined,
     progress,
     rate,
+    ratio,
     section,
     table,
     tile,
@@ -30,6 +31,7 @@ from floeberg.process.page import (
 from floeberg.protocol.status import (
     PlanFacts,
     QueryEntry,
+    ReadFacts,
     RunningPlan,
     Status,
     WorkerEntry,
@@ -88,7 +90,7 @@ def _content(status: Status, now_ms: int) -> Iterator[Html]:
     yield section(
         "Last queries",
         _queries(status.recent[:_SHOWN], now_ms),
-        note="The newest first. Planned is what clients then read from the workers.",
+        note="The newest first. How far each is read is what workers said last.",
     )
     yield element(
         "div",
@@ -197,7 +199,9 @@ def _queries(queries: Sequence[QueryEntry], now_ms: int) -> Html:
             Column("tasks", is_number=True),
             Column("endpoints", is_number=True),
             Column("data", is_number=True),
-            Column("ruled out"),
+            Column("manifests ruled out", is_number=True),
+            Column("files ruled out", is_number=True),
+            Column("read"),
             Column("when", is_number=True),
             Column("request"),
         ],
@@ -211,7 +215,8 @@ def _queries(queries: Sequence[QueryEntry], now_ms: int) -> Html:
                 count(q.plan.tasks) if q.plan else "",
                 count(q.plan.endpoints) if q.plan and q.plan.endpoints is not None else "",
                 amount(q.plan.bytes) if q.plan else "",
-                _ruled_out(q.plan) if q.plan else "",
+                *_ruled_out(q.plan),
+                _read(q.plan, q.read) if q.plan and q.read else "",
                 ago(now_ms - q.began_ms),
                 code(q.request_id) if q.request_id else "",
             )
@@ -227,14 +232,29 @@ def _outcome(query: QueryEntry) -> str:
     return badge(query.code or query.outcome, "plain" if query.outcome == "cancelled" else "bad")
 
 
-def _ruled_out(plan: PlanFacts) -> str:
-    """Return what a plan didn't have to look at, and what it looked at and left out."""
+def _read(plan: PlanFacts, read: ReadFacts) -> Html:
+    """Return how far a query is read, which may be more than once."""
+    percent = ratio(read.tasks, plan.tasks) if plan.tasks else "all"
+    return progress(
+        min(read.tasks, plan.tasks), max(plan.tasks, 1), f"{percent} · {amount(read.bytes)}"
+    )
+
+
+def _ruled_out(plan: PlanFacts | None) -> tuple[str, str]:
+    """Return how many manifests a plan didn't have to read, and how many files of those that it
+    read it left out.
+    """
+    if plan is None:
+        return "", ""
     counters = plan.counters
-    manifests, files = counters.get("manifests", 0), counters.get("files", 0)
-    skipped = counters.get("files_skipped_by_partition", 0) + counters.get(
+    files = counters.get("files_skipped_by_partition", 0) + counters.get(
         "files_skipped_by_metrics", 0
     )
     return (
-        f"{count(counters.get('manifests_skipped', 0))} of {count(manifests)} manifests,"
-        f" {count(skipped)} of {count(files)} files"
+        _of(counters.get("manifests_skipped", 0), counters.get("manifests", 0)),
+        _of(files, counters.get("files", 0)),
     )
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{count(part)} of {count(whole)}"

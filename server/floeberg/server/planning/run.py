@@ -8,6 +8,7 @@ it takes. A plan is handed its `PlanRun`, tells it how far it is, and stops wher
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -82,6 +83,8 @@ class PlanRun:
         self._began = now_seconds()
         self._tell_at = self._began + _TOLD_EVERY_SECONDS
         self._has_turn = self._ended = False
+        self.query_id = secrets.token_hex(8)
+        """What tells this plan from every other."""
         self.plan: Plan | None = None
         """What it has come to, once it is made."""
         self.endpoints: int | None = None
