@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from floeberg.protocol.errors import BadConfig
@@ -19,3 +21,20 @@ def test_planning_for_rest_clients_is_off_and_stays_on_this_machine():
 def test_what_all_services_check_is_checked_too():
     with pytest.raises(BadConfig, match="go together"):
         CoordinatorConfig(tls_cert="cert.pem")
+
+
+def test_beyond_loopback_a_coordinator_must_know_its_callers():
+    tls = {"tls_cert": Path("cert.pem"), "tls_key": Path("key.pem")}
+    with pytest.raises(BadConfig, match=r"'host' .* nothing says who may call"):
+        CoordinatorConfig(host="0.0.0.0", **tls)
+
+    assert CoordinatorConfig(host="127.0.0.1")
+    assert CoordinatorConfig(host="0.0.0.0", insecure=True)
+    for known_by in ("auth_tokens", "auth_passwords", "auth_client_roots", "auth_jwks"):
+        assert CoordinatorConfig(host="0.0.0.0", **tls, **{known_by: Path("file")}).knows_callers
+
+
+@pytest.mark.parametrize("given", [{"policies": Path("rules")}, {"bind_tickets": True}])
+def test_what_differs_by_caller_needs_to_know_callers(given: dict[str, object]):
+    with pytest.raises(BadConfig, match="needs to know who calls"):
+        CoordinatorConfig(**given)

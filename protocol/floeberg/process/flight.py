@@ -130,7 +130,7 @@ class FlightService(fl.FlightServerBase):
             with working_on(request or request_of_call(context)):
                 items.close()
 
-    def caller(self, context: fl.ServerCallContext) -> Principal | None:
+    def principal(self, context: fl.ServerCallContext) -> Principal | None:
         """Return who calls, None where nobody needs to say so.
 
         Every handler begins with it. Raises `Unauthenticated`, and what verifying raises.
@@ -143,7 +143,7 @@ class FlightService(fl.FlightServerBase):
 
     def _refuse(self, context: fl.ServerCallContext, call: str) -> NoReturn:
         with self.answering(context):
-            self.caller(context)
+            self.principal(context)
             raise Unsupported(f"{call} is not served here: this service answers {self.answers}")
         raise AssertionError("as_flight_errors raises what is raised within")
 

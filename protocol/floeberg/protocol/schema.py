@@ -165,8 +165,9 @@ class Schema:
         """Return every field that the dotted `name` can mean, whatever the case of its letters,
         those that `lookup` passes over among them.
 
-        >>> field = NestedField(1, "A", StructType((NestedField(2, "b.c", StringType()),)))
-        >>> Schema((field, NestedField(3, "a.b.c", StringType()))).ids_named("a.B.c") == {2, 3}
+        >>> empty = StructType(())
+        >>> field = NestedField(1, "A", StructType((NestedField(2, "b.c", empty),)))
+        >>> Schema((field, NestedField(3, "a.b.c", empty))).ids_named("a.B.c") == {2, 3}
         True
         """
         found: set[int] = set()

@@ -31,7 +31,7 @@ COMMANDS = [
     "scan",
     "status",
 ]
-SERVICES = ["up", "coordinator", "worker", "key"]
+SERVICES = ["up", "coordinator", "worker", "key", "token", "password"]
 
 
 def run(*arguments: str) -> Result:

@@ -23,7 +23,7 @@ from tests.fuzz.hostile.target import PASSWORD, PEOPLE, TOKEN, Target, unpadded
 from tests.support.callers import bearing
 
 _CODE = re.compile(r"\[([A-Z][A-Z0-9_]{2,40})\] ")
-_TRACEBACK = re.compile(r"Traceback|File \"|\.py\b|line \d+, in ")
+_TRACEBACK = re.compile(r"Traceback|File \"|\.py(:\d|\", line)|line \d+, in ")
 _COMMANDS: tuple[dict[str, Any], ...] = (
     {"table": "db.people", "filter": "id > 3 AND region = 'us'", "select": ["id", "region"]},
     {"table": ["db", "people"], "filter": ["and", [">", "id", 3], ["is-null", "team"]]},

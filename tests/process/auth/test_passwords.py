@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from floeberg.process.auth.passwords import PasswordHash, PasswordList, hash_password
 from floeberg.process.auth.principals import Principal
-from floeberg.protocol.errors import BadConfig
+from floeberg.protocol.errors import BadConfig, ServerBusy
 
 
 def cheap(password: str) -> PasswordHash:
@@ -59,6 +61,23 @@ def test_a_user_is_there_once():
 
     with pytest.raises(BadConfig, match="line 2: the user is there twice"):
         PasswordList.parse(line + line)
+
+
+def test_a_flood_of_logins_is_refused_and_not_queued_for_ever():
+    hashed = cheap("x")
+    busy = 0
+
+    def check(_: int) -> int:
+        try:
+            return int(not hashed.fits("x"))
+        except ServerBusy:
+            return 1
+
+    with ThreadPoolExecutor(60) as pool:
+        busy = sum(pool.map(check, range(60)))
+
+    assert busy > 0
+    assert hashed.fits("x")
 
 
 def test_an_empty_password_is_refused():

@@ -59,6 +59,12 @@ def test_rows_mean_the_column_and_not_its_name(metadata: TableMetadata):
     assert filter_of(scan) == ["=", "area", "eu"]
 
 
+def test_rows_are_tested_for_null_in_snapshots_where_there_may_be_nulls(metadata: TableMetadata):
+    access = Access(rows=as_expression("salary IS NOT NULL"))
+
+    assert filter_of(seen(metadata, access)) == ["not-null", "salary"]
+
+
 def test_a_snapshot_without_the_column_that_rows_look_at_is_not_shown(table: TableWriter):
     table.add_column("late", "string")
     path = table.metadata_path

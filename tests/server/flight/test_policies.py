@@ -248,7 +248,7 @@ def test_the_answer_tells_nothing_of_other_rows_and_files(fleet: LocalFleet, pri
             full = client.get_flight_info(descriptor, bearing(token("root")))
 
             assert info.total_bytes == -1
-            assert set(json.loads(info.app_metadata)) == {"table", "snapshot_id"}
+            assert set(json.loads(info.app_metadata)) == {"table", "snapshot_id", "request_id"}
             assert set(json.loads(full.app_metadata)) > {"tasks", "counters"}
             expected = {"eu": {-1, len(EUROPEANS)}}.get(principal, {PEOPLE})
             assert info.total_records in expected
@@ -318,6 +318,18 @@ def test_a_worker_is_given_nothing_that_it_could_return_more_from(fleet: LocalFl
     for endpoint in info.endpoints:
         plan = open_ticket(endpoint.ticket.ticket, fleet.keys, now_ms=0).plan
         assert all("'eu'" in str(task.residual) for task in plan.tasks)
+
+
+@pytest.mark.parametrize("principal", RESTRICTED)
+def test_tickets_that_name_manifests_are_governed_alike(
+    lakes: Path, fleet: LocalFleet, lake_of: LakeOf, principal: str
+):
+    flags = {k: fleet.flags[k] for k in ("auth_tokens", "policies")}
+    with (
+        local_fleet(lakes, workers=1, max_info_bytes=0, **flags) as other,
+        connect(other.location, token(principal)) as lake,
+    ):
+        assert people(lake) == people(lake_of(principal))
 
 
 # --- tables --------------------------------------------------------------------------------------

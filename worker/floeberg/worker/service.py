@@ -42,7 +42,7 @@ class WorkerServer(FlightService):
         # A refusal must be raised here: clients try an endpoint's next location only until the
         # first message, and the schema is one.
         with self.answering(context):
-            caller = self.caller(context)
+            caller = self.principal(context)
             stream = self._redeemer.redeem(ticket.ticket, context.is_cancelled, caller)
             request = current_request()  # the ticket's
         sent = self.answering_with(stream.batches, context, request)
@@ -55,14 +55,14 @@ class WorkerServer(FlightService):
         self, context: fl.ServerCallContext
     ) -> list[tuple[str, str]]:
         with self.answering(context):
-            self.caller(context)
+            self.principal(context)
         return [(STATUS_ACTION, "what this worker is busy with, as JSON")]
 
     def do_action(  # type: ignore[override]
         self, context: fl.ServerCallContext, action: fl.Action
     ) -> Iterator[fl.Result]:
         with self.answering(context):
-            caller = self.caller(context)
+            caller = self.principal(context)
             if action.type != STATUS_ACTION:
                 raise BadCommand(
                     f"a worker has no action {action.type!r}; it has {STATUS_ACTION}, and the"

@@ -20,10 +20,10 @@ from floeberg.protocol.errors import BadConfig, ServerBusy
 
 _LOG2_N, _R, _P = 15, 8, 1  # 32 MiB and some 80 ms
 _SALT_BYTES, _HASH_BYTES = 16, 32
-_AT_ONCE = 4
-_WAIT_SECONDS = 10.0
+_AT_ONCE, _IN_LINE = 4, 32
 
 _turns = threading.BoundedSemaphore(_AT_ONCE)
+_line = threading.BoundedSemaphore(_AT_ONCE + _IN_LINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,14 @@ class PasswordHash:
 
     def fits(self, password: str) -> bool:
         """Say whether it is `password`'s. Takes memory and time, as it must; at most four do at
-        once, and `ServerBusy` is raised for who waits too long for their turn."""
-        if not _turns.acquire(timeout=_WAIT_SECONDS):
+        once. Raises `ServerBusy` where too many wait for their turn."""
+        if not _line.acquire(blocking=False):
             raise ServerBusy("too many passwords are being checked; try again")
         try:
-            made = _scrypt(password, self.log2_n, self.r, self.p, self.salt)
+            with _turns:
+                made = _scrypt(password, self.log2_n, self.r, self.p, self.salt)
         finally:
-            _turns.release()
+            _line.release()
         return hmac.compare_digest(made, self.digest)
 
     @property

@@ -12,7 +12,7 @@ shows more of it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from floeberg.protocol.errors import BadRequest, NotPermitted
@@ -68,8 +68,11 @@ class TableView:
     @classmethod
     def of(cls, metadata: TableMetadata, access: Access) -> TableView:
         """Raises `NotPermitted` for a policy that names what the table has never had."""
+        # what is required now may hold nulls in older snapshots: no test for null is folded away
+        columns = tuple(replace(f, required=False) for f in metadata.schema().fields)
+        current = replace(metadata.schema(), fields=columns)
         try:
-            rows = bind(access.rows, metadata.schema(), case_sensitive=True)
+            rows = bind(access.rows, current, case_sensitive=True)
         except BadRequest as exc:
             raise _inapplicable(metadata, f"rows: {exc}") from exc
         return cls(metadata, rows, _ids(metadata, access.masked), _ids(metadata, access.hidden))
@@ -98,22 +101,22 @@ class TableView:
             ) from exc
         return conjunction((_on_nulls(filter), rows))
 
-    def tells_of(self, source_ids: Set[int]) -> bool:
-        """Say whether values that are made of these columns tell nothing that is kept back."""
-        return not source_ids & (self.masked | self.hidden)
+    def may_tell(self, source_ids: Sequence[int]) -> bool:
+        """Say whether what is made of these columns may be told."""
+        return not {*source_ids} & (self.masked | self.hidden)
 
     def specs(self) -> tuple[PartitionSpec, ...]:
         """Return the table's partition specs, without the fields that are made of masked or hidden
         columns."""
         return tuple(
-            replace(spec, fields=tuple(f for f in spec.fields if self.tells_of({*f.source_ids})))
+            replace(spec, fields=tuple(f for f in spec.fields if self.may_tell(f.source_ids)))
             for spec in self.metadata.partition_specs
         )
 
     def sort_orders(self) -> tuple[SortOrder, ...]:
         """Return the table's sort orders, likewise."""
         return tuple(
-            replace(order, fields=tuple(f for f in order.fields if self.tells_of({*f.source_ids})))
+            replace(order, fields=tuple(f for f in order.fields if self.may_tell(f.source_ids)))
             for order in self.metadata.sort_orders
         )
 

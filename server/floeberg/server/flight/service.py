@@ -89,7 +89,7 @@ class CoordinatorServer(FlightService):
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         with self.answering(context):
-            caller = self.caller(context)
+            caller = self.principal(context)
             if self._draining.is_set():
                 raise ServerUnavailable("the coordinator is stopping; try again")
             relay = self._proxy.redeem(ticket.ticket, caller)
@@ -104,7 +104,7 @@ class CoordinatorServer(FlightService):
         self, context: fl.ServerCallContext
     ) -> list[tuple[str, str]]:
         with self.answering(context):
-            self.caller(context)
+            self.principal(context)
         return self._actions.descriptions()
 
     def do_action(  # type: ignore[override]
@@ -120,7 +120,7 @@ class CoordinatorServer(FlightService):
         return self.answering_with((fl.Result(pa.py_buffer(raw)) for raw in results), context)
 
     def _caller(self, context: fl.ServerCallContext) -> Caller:
-        return self._callers.of(self.caller(context))
+        return self._callers.of(self.principal(context))
 
     def _table_info(
         self, path: tuple[str, ...], caller: Caller, is_cancelled: IsCancelled
