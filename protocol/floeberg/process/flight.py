@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import ClassVar, NoReturn, TypeVar
 
 import pyarrow.flight as fl
 
 from floeberg.process.failures import Failures
 from floeberg.process.flight_requests import MIDDLEWARE, RequestMiddlewareFactory, request_of_call
+from floeberg.process.tracing import span
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import as_flight_errors
-from floeberg.protocol.requests import RequestContext, working_on
+from floeberg.protocol.requests import RequestContext, new_request, working_on
 
 T = TypeVar("T")
 
@@ -49,6 +51,25 @@ class FlightService(fl.FlightServerBase):
             working_on(request or request_of_call(context)),
             self._failures.counted(),
             as_flight_errors(context),
+        ):
+            yield
+
+    @contextmanager
+    def answering_whole(self, context: fl.ServerCallContext, call: str) -> Iterator[None]:
+        """Answer a call within the block as `answering` does, in a span that `call` names.
+
+        What the call leads to elsewhere becomes a part of the span.
+        """
+        request = request_of_call(context) or new_request()
+        with (
+            self.answering(context, request),
+            span(
+                call,
+                {"request_id": request.request_id},
+                is_call=True,
+                traceparent=request.traceparent,
+            ) as made,
+            working_on(replace(request, traceparent=made.traceparent or request.traceparent)),
         ):
             yield
 

@@ -68,7 +68,7 @@ class CoordinatorServer(FlightService):
     def get_flight_info(
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.FlightInfo:
-        with self.answering(context):
+        with self.answering_whole(context, "GetFlightInfo"):
             command = _command(descriptor)
             return _flight_info(
                 self._scans.answer(command, is_cancelled=context.is_cancelled), descriptor
