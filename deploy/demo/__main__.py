@@ -122,6 +122,7 @@ def show_addresses(console: Console, addresses: Addresses, warehouse: Path, *, k
         lines = [
             f"coordinator  [cyan]{addresses.coordinator}[/]",
             f"health       [cyan]{addresses.http}/healthz[/]",
+            f"status       [cyan]{addresses.http}/status[/]",
             f"metrics      [cyan]{addresses.http}/metrics[/]",
             "",
         ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import pyarrow.flight as fl
@@ -16,9 +17,10 @@ import pyarrow.flight as fl
 from floeberg.process.auth import Gate, Principal
 from floeberg.process.failures import Failures
 from floeberg.process.flight_requests import MIDDLEWARE, RequestMiddlewareFactory, request_of_call
+from floeberg.process.tracing import span
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import as_flight_errors
-from floeberg.protocol.requests import RequestContext, working_on
+from floeberg.protocol.requests import RequestContext, new_request, working_on
 
 T = TypeVar("T")
 
@@ -108,6 +110,25 @@ class FlightService(fl.FlightServerBase):
             working_on(request or request_of_call(context)),
             self._failures.counted(),
             as_flight_errors(context),
+        ):
+            yield
+
+    @contextmanager
+    def answering_whole(self, context: fl.ServerCallContext, call: str) -> Iterator[None]:
+        """Answer a call within the block as `answering` does, in a span that `call` names.
+
+        What the call leads to elsewhere becomes a part of the span.
+        """
+        request = request_of_call(context) or new_request()
+        with (
+            self.answering(context, request),
+            span(
+                call,
+                {"request_id": request.request_id},
+                is_call=True,
+                traceparent=request.traceparent,
+            ) as made,
+            working_on(replace(request, traceparent=made.traceparent or request.traceparent)),
         ):
             yield
 

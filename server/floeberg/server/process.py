@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 from typing import TextIO
@@ -18,6 +19,7 @@ from floeberg.process.logs import configure_logging
 from floeberg.process.page import StatusRoutes
 from floeberg.process.service import advertised_location, is_loopback, is_wildcard
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
+from floeberg.process.tracing import configure_tracing
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
 from floeberg.protocol.storage import StorageFactory
@@ -214,6 +216,7 @@ def run_coordinator(config: CoordinatorConfig, log_stream: TextIO = sys.stderr) 
     """
     configure_logging(config.log_level, config.log_format, log_stream)
     switch_tracebacks_off()
+    configure_tracing("floeberg-coordinator", os.environ)
     stop = Stop()
     stop.on_signals()
     if config.stop_with_stdin:

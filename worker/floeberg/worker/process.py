@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import sys
 import threading
@@ -20,6 +21,7 @@ from floeberg.process.logs import configure_logging
 from floeberg.process.page import StatusRoutes
 from floeberg.process.service import advertised_location, is_loopback
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
+from floeberg.process.tracing import configure_tracing
 from floeberg.process.version import floeberg_version
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
@@ -215,6 +217,7 @@ def run_worker(config: WorkerConfig, log_stream: TextIO = sys.stderr) -> None:
     """
     configure_logging(config.log_level, config.log_format, log_stream)
     switch_tracebacks_off()
+    configure_tracing("floeberg-worker", os.environ)
     stop = Stop()
     stop.on_signals()
     if config.stop_with_stdin:

@@ -17,12 +17,20 @@ import pyarrow as pa
 
 from floeberg.process.auth import Principal, check_redeemer
 from floeberg.process.storage.interruptible import InterruptibleStorage
+from floeberg.process.tracing import begin_span
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import Cancelled, FloebergError, ServerUnavailable
-from floeberg.protocol.requests import RequestContext, adopt
+from floeberg.protocol.requests import RequestContext, adopt, current_request, new_request_id
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.storage import Storage, StorageFactory
-from floeberg.protocol.tickets import OpenTicket, ReadPlan, ResumePlace, encode_place, open_ticket
+from floeberg.protocol.tickets import (
+    OpenTicket,
+    Origin,
+    ReadPlan,
+    ResumePlace,
+    encode_place,
+    open_ticket,
+)
 from floeberg.worker.budget import Admission, Budget
 from floeberg.worker.metrics import WorkerMetrics
 from floeberg.worker.stream_log import StreamLog, StreamRecord
@@ -93,12 +101,12 @@ class Redeemer:
         that is bound to somebody other than `caller`, and, for the client to try elsewhere,
         `WorkerBusy` and `ServerUnavailable`.
         """
+        began_ns = time.time_ns()
         try:
             if self._draining.is_set():
                 raise ServerUnavailable("the worker is stopping; try the endpoint's next location")
             ticket = open_ticket(raw, self._keyring, now_ms=self._now_ms())
-            if ticket.origin.request_id is not None:
-                adopt(RequestContext(ticket.origin.request_id, ticket.origin.traceparent))
+            adopt(_request_of(ticket.origin))
             check_redeemer(ticket, caller)
             admission = self._budget.admit()
         except FloebergError as error:
@@ -106,7 +114,7 @@ class Redeemer:
             self._metrics.streams_ended.labels("refused").inc()
             self._log.refused()
             raise
-        batches = self._batches(ticket, admission, is_cancelled)
+        batches = self._batches(ticket, admission, is_cancelled, began_ns)
         # A generator that is dropped before its first batch never comes to its `finally`.
         weakref.finalize(batches, admission.release).atexit = False
         return Stream(arrow_schema(ticket.plan.projection), batches)
@@ -122,7 +130,11 @@ class Redeemer:
         self._cut.set()
 
     def _batches(
-        self, ticket: OpenTicket, admission: Admission, is_cancelled: Callable[[], bool]
+        self,
+        ticket: OpenTicket,
+        admission: Admission,
+        is_cancelled: Callable[[], bool],
+        began_ns: int,
     ) -> Generator[tuple[pa.RecordBatch, bytes], None, None]:
         plan = ticket.plan
         # Threads that fetch ahead check too, and may outlive the call, which is not to be asked
@@ -138,6 +150,20 @@ class Redeemer:
                 raise ServerUnavailable("the worker stopped in the middle of the stream")
 
         record = self._log.record(ticket)
+        request = current_request()
+        stream = begin_span(
+            "DoGet",
+            {
+                "request_id": ticket.origin.request_id,
+                "table": ticket.origin.table,
+                "tasks": len(plan.tasks),
+            },
+            is_call=True,
+            traceparent=None if request is None else request.traceparent,
+            began_ns=began_ns,
+        )
+        stream.event("ticket opened")
+        task = ticket.resume.task
         try:
             with self._log.follow(record):
                 storage = InterruptibleStorage(self._open_storage(plan.storage), check)
@@ -145,6 +171,9 @@ class Redeemer:
                     check()
                     rows, size = placed.batch.num_rows, placed.batch.nbytes
                     admission.hold(size)
+                    if placed.place.task != task:
+                        stream.event("task read", task=task)
+                        task = placed.place.task
                     record.offer(placed.place, rows, size)
                     yield placed.batch, encode_place(placed.place)
                     record.taken()
@@ -154,6 +183,8 @@ class Redeemer:
             with checking:
                 ended = True
             admission.release()
+            failed = record.code if record.outcome == "failed" else None
+            stream.end(failed, rows=record.rows, bytes=record.bytes, outcome=record.outcome or "")
             self._tell(record)
 
     def _tell(self, record: StreamRecord) -> None:
@@ -173,3 +204,12 @@ class Redeemer:
                 "seconds": round(record.seconds, 3),
             },
         )
+
+
+def _request_of(origin: Origin) -> RequestContext:
+    """Return what a ticket is redeemed for. The call's own trace, where it has one, is nearer than
+    the plan's.
+    """
+    request = current_request()
+    own_trace = None if request is None else request.traceparent
+    return RequestContext(origin.request_id or new_request_id(), own_trace or origin.traceparent)

@@ -93,6 +93,7 @@ def _announce(addresses: Mapping[str, object]) -> None:
     server = addresses["coordinator"]
     typer.echo(f"coordinator  {server}")
     typer.echo(f"health       {addresses['http']}/healthz")
+    typer.echo(f"status       {addresses['http']}/status")
     for one in workers:
         typer.echo(f"worker       {one['location']}")
     typer.echo(f"try          floeberg tables --server {server}")

@@ -74,7 +74,7 @@ class CoordinatorServer(FlightService):
     def get_flight_info(
         self, context: fl.ServerCallContext, descriptor: fl.FlightDescriptor
     ) -> fl.FlightInfo:
-        with self.answering(context):
+        with self.answering_whole(context, "GetFlightInfo"):
             caller = self._caller(context)
             answer = self._scans.answer(_command(descriptor), caller, context.is_cancelled)
             return _flight_info(answer, descriptor)
