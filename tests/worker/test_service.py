@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
+from floeberg.process.auth import Principal
 from floeberg.process.config import load_config
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import (
@@ -28,10 +29,12 @@ from floeberg.protocol.errors import (
 from floeberg.protocol.flight_errors import from_flight
 from floeberg.protocol.plans import ReadPlan, ResumePlace
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.status import StreamEntry, WorkerStatus
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tickets import decode_place, seal_ticket, with_resume
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.process import WorkerService
+from floeberg.worker.service import without_others
 from floeberg.worker.streams import Placed
 from tests.support.gate import NO_HURRY, Gate, now_ms
 from tests.support.lake import TableWriter, required, schema
@@ -367,3 +370,16 @@ def test_the_advertised_address_is_told_instead_of_the_bound_one(serve: Serve) -
 
     assert worker.location.startswith("grpc+tcp://worker-7.lake:")
     assert not worker.location.endswith(":0")
+
+
+def test_who_calls_sees_its_own_streams_alone():
+    def stream(principal: str | None) -> StreamEntry:
+        return StreamEntry.model_construct(table="db.orders", principal=principal)
+
+    streams = (stream("ann"), stream("bob"), stream(None))
+    status = WorkerStatus.model_construct(running=streams, recent=streams, streams=3)
+
+    seen = without_others(status, Principal("ann", "token"))
+
+    assert seen.running == seen.recent == streams[:1]
+    assert seen.streams == 3

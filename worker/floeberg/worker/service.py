@@ -70,11 +70,11 @@ class WorkerServer(FlightService):
                 )
             status = self._status()
             if caller is not None:
-                status = _without_others(status, caller)
+                status = without_others(status, caller)
         return iter([fl.Result(pa.py_buffer(status.model_dump_json().encode()))])
 
 
-def _without_others(status: WorkerStatus, caller: Principal) -> WorkerStatus:
+def without_others(status: WorkerStatus, caller: Principal) -> WorkerStatus:
     """Return a status without the streams of others: policies may keep their tables' names from
     who asks, and a worker does not know the policies."""
 
