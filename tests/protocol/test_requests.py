@@ -79,3 +79,5 @@ def test_a_thread_works_on_one_request_at_a_time() -> None:
         thread.join()
     assert seen == [None]
     assert current_request() is None
+    adopt(found)
+    assert current_request() is None

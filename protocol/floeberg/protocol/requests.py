@@ -117,5 +117,7 @@ def working_on(request: RequestContext | None) -> Iterator[None]:
 
 
 def adopt(request: RequestContext) -> None:
-    """Say what this thread turned out to work on, up to the end of `working_on`'s block."""
-    _current.set(request)
+    """Say what this thread turned out to work on, up to the end of `working_on`'s block; outside of
+    one, nothing is said."""
+    if _current.get() is not None:
+        _current.set(request)
