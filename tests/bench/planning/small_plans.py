@@ -65,12 +65,14 @@ def measure_small_plans(
                 pool.submit(_ask_until, location, small[i % len(small)], ended)
                 for i in range(THREADS)
             ]
-            first = time.perf_counter()
-            ended.wait(_ALONE_SECONDS)
-            began = time.perf_counter()
-            large_seconds = _seconds(lambda: _ask(fl.connect(location), large))
-            last = time.perf_counter()
-            ended.set()
+            try:
+                first = time.perf_counter()
+                ended.wait(_ALONE_SECONDS)
+                began = time.perf_counter()
+                large_seconds = _seconds(lambda: _ask(fl.connect(location), large))
+                last = time.perf_counter()
+            finally:
+                ended.set()  # also where the large plan fails
             plans = [plan for thread in asking for plan in thread.result()]
     return SmallPlans(
         Latencies([b - a for a, b in plans if a >= first and b <= began]),
