@@ -44,7 +44,7 @@ _WIDTHS: Mapping[int, np.dtype[np.unsignedinteger]] = {
 
 
 class MalformedColumns(ValueError):
-    """Bytes that `put_table` did not write."""
+    """Bytes that `Writer` did not write."""
 
 
 @dataclass(frozen=True, slots=True)

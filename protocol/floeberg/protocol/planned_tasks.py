@@ -129,8 +129,7 @@ class PlannedTasks(Sequence[FileScanTask]):
     def used_files(self) -> UsedFiles:
         """Return the files that the tasks are of."""
         files = self._ranges.files
-        steps = np.diff(files)
-        if len(files) and (not len(steps) or (steps.min() >= 0 and steps.max() <= 1)):
+        if follow_one_another(files):
             return UsedFiles(
                 self._files.rows_of(np.arange(files[0], files[-1] + 1)), files - files[0]
             )
@@ -181,6 +180,12 @@ class PlannedTasks(Sequence[FileScanTask]):
 
     def __repr__(self) -> str:
         return f"<PlannedTasks: {len(self)} of {len(self._files)} files>"
+
+
+def follow_one_another(files: Int64s) -> bool:
+    """Say whether files, by number, ascend without a gap; those of splits repeat."""
+    steps = np.diff(files)
+    return len(files) > 0 and (not len(steps) or (steps.min() >= 0 and steps.max() <= 1))
 
 
 class _Locations(Sequence[str]):

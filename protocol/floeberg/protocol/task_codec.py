@@ -42,7 +42,7 @@ from floeberg.protocol.manifests import Segment
 from floeberg.protocol.manifests import segment as s
 from floeberg.protocol.manifests.columns import ColumnKey, Int64s
 from floeberg.protocol.planned import DeleteFiles, PlannedFiles, References
-from floeberg.protocol.planned_tasks import PlannedTasks
+from floeberg.protocol.planned_tasks import PlannedTasks, follow_one_another
 from floeberg.protocol.residual_table import ResidualTable
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.splitting import Ranges
@@ -88,7 +88,7 @@ class TaskEncoder:
         self._kept: PackedTable | None = None
         self._ranges: PackedTable | None = None
         self._row_of: Int64s | None = None
-        self._in_order = _follow_one_another(self._task_files)
+        self._in_order = follow_one_another(self._task_files)
         if len(data.tables) > 1:  # from the plan's order to that of the tables
             order = np.argsort(data.numbers)
             self._residual_of, self._applied = self._residual_of[order], self._applied.of(order)
@@ -194,12 +194,6 @@ class _Run(NamedTuple):
     files: _PackedFiles
     first: int
     stop: int
-
-
-def _follow_one_another(files: Int64s) -> bool:
-    """Say whether files, by number, ascend without a gap; those of splits repeat."""
-    steps = np.diff(files)
-    return len(files) > 0 and (not len(steps) or (steps.min() >= 0 and steps.max() <= 1))
 
 
 def gather_deletes(

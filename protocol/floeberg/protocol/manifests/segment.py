@@ -140,7 +140,7 @@ class Segment:
         self.partition_fields: Sequence[tuple[int, str, int]] = facts["partition"]
         """The partition's fields: id, kind, and scale of decimals."""
         self.known: dict[Hashable, bool] = {}
-        """What was found of columns as a whole, for who asks again: planning's affair."""
+        """What planning found of the columns, which stays true: all that is ever added."""
 
     def __len__(self) -> int:
         return self._packed.rows
