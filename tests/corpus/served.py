@@ -25,6 +25,10 @@ class CaseCatalog:
         return [(case_id,) for case_id in sorted(self._cases)]
 
     @property
+    def is_local(self) -> bool:
+        return True
+
+    @property
     def suggests_cheaply(self) -> bool:
         return True
 

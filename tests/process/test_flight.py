@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -10,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from floeberg.process.auth import Gate
 from floeberg.process.failures import Failures
-from floeberg.process.flight import FlightService
+from floeberg.process.flight import FlightService, cancellation
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import from_flight
 from floeberg.protocol.sealing import Keyring
@@ -68,3 +69,26 @@ def test_a_call_that_a_service_does_not_answer_is_refused_by_name(
     error = from_flight(raised.value)
     assert isinstance(error, Unsupported)
     assert str(error) == f"{call} is not served here: this service answers nothing at all"
+
+
+def test_grpc_is_asked_now_and_then_whether_a_call_is_cancelled() -> None:
+    class Context:
+        asked = 0
+        cancelled = False
+
+        def is_cancelled(self) -> bool:
+            self.asked += 1
+            return self.cancelled
+
+    context, now = Context(), [7.0]
+    is_cancelled = cancellation(cast(fl.ServerCallContext, context), lambda: now[0])
+    context.cancelled = True
+
+    assert not is_cancelled()
+    now[0] += 0.049
+    assert (is_cancelled(), context.asked) == (False, 0)
+    now[0] += 0.001
+    assert (is_cancelled(), context.asked) == (True, 1)
+    assert (is_cancelled(), context.asked) == (True, 1)
+    now[0] += 1
+    assert (is_cancelled(), context.asked) == (True, 1), "a call that is over has no context"

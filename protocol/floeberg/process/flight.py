@@ -7,7 +7,8 @@ Left to pyarrow, such a call fails without a word and without a code. Who calls 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, NoReturn, TypeVar, cast
@@ -25,6 +26,30 @@ from floeberg.protocol.requests import RequestContext, new_request, working_on
 T = TypeVar("T")
 
 _CALL = "floeberg"
+
+_ASKED_EVERY_SECONDS = 0.05
+
+
+def cancellation(
+    context: fl.ServerCallContext, now_seconds: Callable[[], float] = time.monotonic
+) -> Callable[[], bool]:
+    """Return what tells, within 50 ms, whether nobody waits for a call's answer any more.
+
+    It may be asked at every step: gRPC, which looks through the call's events and holds the GIL
+    meanwhile, for longer than many a step takes, is only asked now and then.
+    """
+    cancelled = False
+    ask_at = now_seconds() + _ASKED_EVERY_SECONDS
+
+    def is_cancelled() -> bool:
+        nonlocal cancelled, ask_at
+        now = now_seconds()
+        if not cancelled and now >= ask_at:
+            ask_at = now + _ASKED_EVERY_SECONDS
+            cancelled = context.is_cancelled()
+        return cancelled
+
+    return is_cancelled
 
 
 class _Call(fl.ServerMiddleware):

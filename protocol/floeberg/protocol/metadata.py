@@ -6,10 +6,12 @@ Spec: "Table Metadata", "Point in Time Reads", Appendix C, "Table Metadata and S
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Annotated, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationError
 
+from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.document import Document, NullIsEmptyList, NullIsEmptyMap, TextMap
 from floeberg.protocol.encryption import EncryptionKey
 from floeberg.protocol.errors import (
@@ -54,6 +56,8 @@ def _spec(raw: Json) -> PartitionSpec:
 def _sort_order(raw: Json) -> SortOrder:
     return raw if isinstance(raw, SortOrder) else SortOrder.from_json(raw)
 
+
+_FORMS_KEPT = 8
 
 T = TypeVar("T")
 _List = Annotated[tuple[T, ...], NullIsEmptyList]
@@ -123,6 +127,11 @@ class TableMetadata(Document):
         """Return the JSON form; for a v1 table with the singular forms too, as v1 requires."""
         out = super().to_json()
         return with_v1_forms(out) if self.format_version == 1 else out
+
+    @cached_property
+    def json_text(self) -> bytes:
+        """The JSON form as compact text, made once."""
+        return dump_json(self.to_json())
 
     def _check(self, where: str) -> None:
         _check_ids("snapshot", ((s.snapshot_id, s) for s in self.snapshots), where)
@@ -329,7 +338,10 @@ class TableMetadata(Document):
         """
         chosen = snapshot or self.current_snapshot()
         chosen_id = None if chosen is None else chosen.snapshot_id
-        return TableMetadata(
+        known = self.forms_for_reading.get(chosen_id)
+        if known is not None:
+            return known
+        form = TableMetadata(
             format_version=self.format_version,
             table_uuid=self.table_uuid,
             location=self.location,
@@ -349,6 +361,15 @@ class TableMetadata(Document):
             refs={n: r for n, r in self.refs.items() if r.snapshot_id == chosen_id},
             next_row_id=self.next_row_id,
         )
+        if len(self.forms_for_reading) == _FORMS_KEPT:
+            self.forms_for_reading.clear()
+        self.forms_for_reading[chosen_id] = form
+        return form
+
+    @cached_property
+    def forms_for_reading(self) -> dict[int | None, TableMetadata]:
+        """What `for_reading` returned last, by the snapshot: every plan asks for it."""
+        return {}
 
 
 def _check_ids(kind: str, items: Iterable[tuple[int, object]], where: str) -> None:

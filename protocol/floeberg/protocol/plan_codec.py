@@ -80,13 +80,13 @@ class PlanEncoder:
     def __init__(self, plan: ReadPlan, tasks: PlannedTasks, *, by_manifests: bool = False) -> None:
         options = {k: v for k, v in asdict(plan.options).items() if v != _OPTIONS[k]}
         common = {
-            "metadata": plan.metadata.to_json(),
             "schema_id": plan.schema_id,
             "projection": plan.projection.to_json(),
             "rebase": dict(plan.storage.rebase),
             "options": options,
         }
-        self._common = dump_json(common)
+        metadata = plan.metadata.json_text
+        self._common = b'{"metadata":' + metadata + b"," + dump_json(common)[1:]
         self._properties = dict(plan.storage.properties)
         self._tasks = tasks
         self._by_manifests = by_manifests

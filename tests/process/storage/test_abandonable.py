@@ -7,7 +7,7 @@ import pytest
 
 from floeberg.process.background import Background
 from floeberg.process.storage import open_storage
-from floeberg.process.storage.abandonable import AbandonableStorage
+from floeberg.process.storage.abandonable import AbandonableStorage, Ask
 from floeberg.protocol.errors import Cancelled, MissingFile
 from floeberg.protocol.storage import Storage, StorageConfig
 from tests.support.held import Holdup
@@ -24,6 +24,9 @@ class Caller:
         if self.gone.is_set():
             raise Cancelled("over")
 
+    def ask(self, background: Background) -> Ask:
+        return lambda request: background.ask(request, self.check)
+
 
 @pytest.fixture
 def holdup() -> Holdup:
@@ -37,7 +40,9 @@ def test_requests_are_passed_on_until_the_caller_is_gone(
     (tmp_path / "a").write_bytes(b"abc")
     path, caller = str(tmp_path / "a"), Caller()
     inner = holdup.storage(StorageConfig()) if far else open_storage()
-    storage: Storage = AbandonableStorage(inner, Background(2, "ab-passed"), caller.check)
+    storage: Storage = AbandonableStorage(
+        inner, caller.ask(Background(2, "ab-passed")), caller.check
+    )
 
     assert storage.read(path) == b"abc"
     assert storage.read_ranges(path, [(1, 2)]) == [b"bc"]
@@ -61,7 +66,8 @@ def test_a_request_that_has_begun_is_left_and_one_that_has_not_never_begins(
     for name in ("slow-1", "slow-2"):
         (tmp_path / name).write_bytes(b"abc")
     caller, background = Caller(), Background(1, "ab-left")
-    storage = AbandonableStorage(holdup.storage(StorageConfig()), background, caller.check)
+    inner = holdup.storage(StorageConfig())
+    storage = AbandonableStorage(inner, caller.ask(background), caller.check)
     raised: list[Exception] = []
 
     def read(name: str) -> None:

@@ -27,6 +27,7 @@ class Shelf:
     failure: FloebergError | None = None
     kind: str = "shelf"
     suggests_cheaply: bool = True
+    is_local: bool = True
 
     def neighbours(self, identifier):
         return self.list_tables()

@@ -83,6 +83,7 @@ def test_an_unknown_table_has_all_tables_of_the_directory_as_neighbours(lake):
     catalog = WarehouseCatalog("lake", str(lake))
 
     assert catalog.suggests_cheaply
+    assert catalog.is_local
     assert catalog.neighbours(("db", "order")) == catalog.list_tables()
 
 
@@ -96,6 +97,7 @@ def test_neighbours_in_an_object_store_take_a_handful_of_requests(lake, caplog):
     caplog.set_level("DEBUG", "floeberg.process.storage")
 
     assert not catalog.suggests_cheaply
+    assert not catalog.is_local
     assert catalog.neighbours(("db", "ordrs")) == [("db", "orders")]
     assert 1 < len(caplog.records) <= 8
     assert catalog.neighbours(("hive", "order")) == [("hive", "orders")]

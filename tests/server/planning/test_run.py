@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
 from floeberg.protocol.errors import Cancelled, PlanTimeout, ServerBusy
-from floeberg.server.planning import PlanRun, Turns
-from floeberg.server.planning.run import LARGE_PLAN_BYTES, WAITING
+from floeberg.server.planning import PlanRun, Seats, Turns
+from floeberg.server.planning.run import LARGE_PLAN_BYTES, WAITING, WAITING_FOR_SEAT
 from tests.support.waiting import wait_until
 
 
@@ -146,3 +147,37 @@ def test_a_plan_that_waits_for_its_turn_can_be_cancelled() -> None:
     waiting.join(10)
 
     assert len(raised) == 1
+
+
+def test_a_plan_works_in_a_seat_and_leaves_it_while_it_waits() -> None:
+    seats = Seats(1)
+    first, second = PlanRun(seats=seats), PlanRun(seats=seats)
+    first.begin()
+
+    waiting = threading.Thread(target=second.begin)
+    waiting.start()
+    wait_until(lambda: second.progress.phase == WAITING_FOR_SEAT, "the second to wait")
+    with first.waiting(), first.waiting():
+        waiting.join(10)
+        assert not waiting.is_alive()
+        second.end()
+    third = PlanRun(seats=seats, seconds=0)
+    with pytest.raises(PlanTimeout, match="wait for other plans"):
+        third.begin()
+    first.end()
+    first.end()
+
+    PlanRun(seats=seats, seconds=0.01).begin()
+
+
+def test_a_thread_that_works_for_a_plan_leaves_no_seat() -> None:
+    seats = Seats(1)
+    run, other = PlanRun(seats=seats), PlanRun(seats=seats, seconds=0)
+    run.begin()
+
+    def help_out() -> None:
+        with run.waiting(), pytest.raises(PlanTimeout):
+            other.begin()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(help_out).result(10)

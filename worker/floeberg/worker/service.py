@@ -10,7 +10,7 @@ import pyarrow.flight as fl
 
 from floeberg.process.auth import Gate, Principal
 from floeberg.process.failures import Failures
-from floeberg.process.flight import FlightService
+from floeberg.process.flight import FlightService, cancellation
 from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.status import StreamEntry, WorkerStatus
@@ -43,7 +43,7 @@ class WorkerServer(FlightService):
         # first message, and the schema is one.
         with self.answering(context):
             caller = self.principal(context)
-            stream = self._redeemer.redeem(ticket.ticket, context.is_cancelled, caller)
+            stream = self._redeemer.redeem(ticket.ticket, cancellation(context), caller)
             request = current_request()  # the ticket's
         sent = self.answering_with(stream.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata

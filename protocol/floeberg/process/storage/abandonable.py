@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from floeberg.process.background import Background
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.storage import Storage
 
 T = TypeVar("T")
 
 
-class AbandonableStorage:
-    """Passes requests on, and leaves one as soon as `check` raises, which is called before each and
-    several times a second meanwhile; implements `Storage`.
+class Ask(Protocol):
+    def __call__(self, request: Callable[[], T], /) -> T:
+        """Return what `request` returns, or raise what it raises, unless it is left before."""
+        ...
 
-    Nothing can stop a thread that waits for a socket. So the threads of `background` do the
-    waiting; one that is left goes on until its request ends or storage's own deadline passes. Local
-    files are read by the caller: there is nothing to wait for.
+
+class AbandonableStorage:
+    """Has requests made by `ask`, which may leave them; implements `Storage`.
+
+    Nothing can stop a thread that waits for a socket. So other threads do the waiting; one that is
+    left goes on until its request ends or storage's own deadline passes. Local files are read by
+    the caller, after a `check`: there is nothing to wait for.
     """
 
-    def __init__(self, inner: Storage, background: Background, check: Callable[[], None]) -> None:
+    def __init__(self, inner: Storage, ask: Ask, check: Callable[[], None]) -> None:
         self._inner = inner
-        self._background = background
+        self._ask_for = ask
         self._check = check
 
     def read(self, location: str) -> bytes:
@@ -37,7 +41,7 @@ class AbandonableStorage:
     def read_many(
         self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
     ) -> list[list[bytes] | FloebergError]:
-        return self._background.ask(lambda: self._inner.read_many(requests), self._check)
+        return self._ask_for(lambda: self._inner.read_many(requests))
 
     def size(self, location: str) -> int:
         return self._ask(location, lambda: self._inner.size(location))
@@ -58,4 +62,4 @@ class AbandonableStorage:
         if self._inner.is_local(location):
             self._check()
             return request()
-        return self._background.ask(request, self._check)
+        return self._ask_for(request)

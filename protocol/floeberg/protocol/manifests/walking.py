@@ -183,6 +183,8 @@ class _Walker:
         assert address is not None
         held = (ctypes.c_uint8 * self._memory_bytes).from_address(address)
         self._bytes: Bytes = np.ctypeslib.as_array(held)
+        # a copy by numpy would give up the interpreter's lock, and get it back behind other threads
+        self._held = memoryview(held).cast("B")
         self._state = self._view(at.state, STATE, 1)[0]
         self._counts = self._view(0, np.dtype("<i4"), len(MAPS))
         self._keys = self._view(at.keys, np.dtype("<i4"), len(MAPS) * at.slots)
@@ -230,7 +232,7 @@ class _Walker:
             raise Strayed(f"{count} records in a block")
         start = self._blocks_end + BLOCK.itemsize
         self._view(self._blocks_end, BLOCK, 1)[0] = count, len(data)
-        self._bytes[start : start + len(data)] = np.frombuffer(data, np.uint8)
+        self._held[start : start + len(data)] = data
         self._blocks_end += size
 
     def _walk_blocks(self) -> None:

@@ -107,6 +107,10 @@ class _Seen:
         raise UnknownTable(".".join(identifier))
 
     @property
+    def is_local(self) -> bool:
+        return self._catalog.is_local
+
+    @property
     def suggests_cheaply(self) -> bool:
         return self._catalog.suggests_cheaply
 

@@ -60,6 +60,11 @@ class Catalog(Protocol):
         ...
 
     @property
+    def is_local(self) -> bool:
+        """Whether `load` asks nothing but this machine's disks: it waits for no network."""
+        ...
+
+    @property
     def suggests_cheaply(self) -> bool:
         """Whether `neighbours` costs so little that it may be asked of a table that was looked for
         elsewhere: no request leaves the machine."""

@@ -103,6 +103,11 @@ class PyIcebergCatalog:
         raise UnknownTable(".".join(identifier))
 
     @property
+    def is_local(self) -> bool:
+        """Where a table's metadata is, the catalog says only when it is asked."""
+        return False
+
+    @property
     def suggests_cheaply(self) -> bool:
         """A database in a file here is all that costs no request."""
         return _sqlite_path(self._properties) is not None

@@ -67,6 +67,10 @@ class Catalogs:
             raise UnknownCatalog(name, self.names)
         return catalog
 
+    def is_local(self, parts: Sequence[str]) -> bool:
+        """Say whether `load` asks nothing but this machine's disks for what `parts` name."""
+        return all(catalog.is_local for catalog, _ in self._meanings(tuple(parts)))
+
     def load(self, parts: Sequence[str]) -> LoadedTable:
         """Return the table that `parts` name, `("db", "orders")` or `("catalog", "db", "orders")`,
         as it is now; raises `UnknownTable`, which names the nearest there are."""

@@ -43,6 +43,8 @@ class WarehouseCatalog:
         self._directory = _absolute(directory)
         self._config = StorageConfig(properties or {}, rebase or {})
         self._storage: Storage = storage_factory(self._config)
+        scheme, _ = split_location(rebase_location(self._directory, self._config.rebase))
+        self._is_here = scheme == "file"
         self.metadata_cache = MetadataCache()
 
     @property
@@ -73,13 +75,17 @@ class WarehouseCatalog:
         raise UnknownTable(".".join(identifier))
 
     @property
+    def is_local(self) -> bool:
+        return self._is_here and self._storage.is_local(self._directory)
+
+    @property
     def suggests_cheaply(self) -> bool:
-        return split_location(rebase_location(self._directory, self._config.rebase))[0] == "file"
+        return self._is_here
 
     def neighbours(self, identifier: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
         """Return all tables of a warehouse on this machine; in an object store, those of the same
         namespace whose names are nearest."""
-        if self.suggests_cheaply:
+        if self._is_here:
             return self.list_tables()
         if not 1 <= len(identifier) <= 2 or not all(map(_is_plain, identifier)):
             return ()

@@ -17,7 +17,7 @@ from floeberg.process.background import Background
 from floeberg.protocol.errors import Cancelled, FloebergError, InternalError
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.status import PlanFacts, QueryEntry, QueryKind, RunningPlan
-from floeberg.server.planning import PlanProgress, PlanRun, Turns
+from floeberg.server.planning import PlanProgress, PlanRun, Seats, Turns
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +41,17 @@ class PlanRuns:
         self._plan_seconds = plan_seconds
         self._now_ms = now_ms
         self._turns = Turns(max_large_plans)
+        self._seats = Seats()
         self._background = Background(_REQUESTS_AT_ONCE, "floeberg-plan-request")
         self._lock = threading.Lock()
         self._running: dict[int, tuple[QueryKind, str | None, PlanRun]] = {}
         self._recent: deque[QueryEntry] = deque(maxlen=_REMEMBERED)
         gauge = Gauge("floeberg_plans_running", "Plans in the making.", registry=registry)
         gauge.set_function(lambda: len(self._running))
+        waiting = Gauge(
+            "floeberg_plans_waiting", "Plans that wait for others to pause.", registry=registry
+        )
+        waiting.set_function(lambda: self._seats.waiting)
 
     @contextmanager
     def run(
@@ -66,6 +71,7 @@ class PlanRuns:
             is_cancelled=is_cancelled,
             seconds=self._plan_seconds,
             turns=self._turns,
+            seats=self._seats,
             background=self._background,
         )
         request = current_request()
@@ -75,6 +81,7 @@ class PlanRuns:
         with self._lock:
             self._running[id(run)] = kind, request_id, run
         try:
+            run.begin()
             yield run
         except BaseException as exc:
             error = exc

@@ -305,11 +305,16 @@ class Scans:
         self, command: ScanCommand, caller: Caller, watch: Stopwatch, run: PlanRun
     ) -> _Resolved:
         with watch.step("load the table"):
-            table = run.ask(lambda: caller.catalogs.load(command.table.parts))
+            table = self._load(command.table.parts, caller.catalogs, run)
         with watch.step("bind names"):
             view = caller.view(table)
             scan = resolve(table.metadata, command.to_request(), view=view)
             return _Resolved(table, scan, view is not None)
+
+    def _load(self, parts: tuple[str, ...], catalogs: Catalogs, run: PlanRun) -> LoadedTable:
+        if catalogs.is_local(parts):
+            return catalogs.load(parts)  # there is nothing to leave
+        return run.ask(lambda: catalogs.load(parts))
 
     def _answer(
         self,

@@ -15,7 +15,7 @@ import pyarrow.flight as fl
 
 from floeberg.process.auth import Gate
 from floeberg.process.failures import Failures
-from floeberg.process.flight import FlightService
+from floeberg.process.flight import FlightService, cancellation
 from floeberg.protocol.actions import TablesRequest
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
@@ -68,7 +68,7 @@ class CoordinatorServer(FlightService):
             tables, _ = list_tables(caller.catalogs, TablesRequest())
             entries = [e for e in tables if matches(e)]
         return self.answering_with(
-            (self._table_info(path_of(e), caller, context.is_cancelled) for e in entries), context
+            (self._table_info(path_of(e), caller, cancellation(context)) for e in entries), context
         )
 
     def get_flight_info(
@@ -76,7 +76,7 @@ class CoordinatorServer(FlightService):
     ) -> fl.FlightInfo:
         with self.answering_whole(context, "GetFlightInfo"):
             caller = self._caller(context)
-            answer = self._scans.answer(_command(descriptor), caller, context.is_cancelled)
+            answer = self._scans.answer(_command(descriptor), caller, cancellation(context))
             return _flight_info(answer, descriptor)
 
     def get_schema(  # type: ignore[override]
@@ -84,7 +84,7 @@ class CoordinatorServer(FlightService):
     ) -> fl.SchemaResult:
         with self.answering(context):
             caller = self._caller(context)
-            schema = self._scans.schema(_command(descriptor), caller, context.is_cancelled)
+            schema = self._scans.schema(_command(descriptor), caller, cancellation(context))
             return fl.SchemaResult(schema)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
@@ -115,7 +115,7 @@ class CoordinatorServer(FlightService):
             is_sealed = action.type in SEALED_ACTIONS
             caller = self._callers.of(None) if is_sealed else self._caller(context)
             results = self._actions.answer(
-                action.type, action.body.to_pybytes(), caller, context.is_cancelled
+                action.type, action.body.to_pybytes(), caller, cancellation(context)
             )
         return self.answering_with((fl.Result(pa.py_buffer(raw)) for raw in results), context)
 

@@ -12,6 +12,7 @@ from floeberg.server.planning.plan import (
 from floeberg.server.planning.planner import count, plan_files
 from floeberg.server.planning.rest_json import rest_json, rest_scan_tasks
 from floeberg.server.planning.run import PlanProgress, PlanRun
+from floeberg.server.planning.seats import Seats
 from floeberg.server.planning.segment_files import SegmentFiles
 from floeberg.server.planning.steps import Step, Stopwatch
 from floeberg.server.planning.turns import Turns
@@ -25,6 +26,7 @@ __all__ = [
     "PlanProgress",
     "PlanRun",
     "PlanTrace",
+    "Seats",
     "SegmentFiles",
     "Step",
     "Stopwatch",

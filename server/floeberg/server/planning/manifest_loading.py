@@ -19,6 +19,7 @@ from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.manifests import decode_manifest
 from floeberg.server.planning.fair_pool import FairPool, Job
 from floeberg.server.planning.manifest_cache import Loaded, ManifestCache, ManifestKey, Origin
+from floeberg.server.planning.run import PlanRun
 
 _FETCHES_AT_ONCE = 16
 _FETCHED_BYTES = 32 << 20
@@ -62,14 +63,14 @@ def load_in_order(
     cache: ManifestCache,
     table_uuid: str | None,
     read: Read,
-    check: Callable[[], None] = lambda: None,
+    run: PlanRun,
 ) -> Generator[Loaded, None, None]:
     """Yield the manifests in order, loading some ahead; `read` gives the bytes of one.
 
-    While it waits for what another plan loads, it calls `check`, and raises what that raises.
+    While it waits for what another plan loads, it asks `run` whether it may go on.
 
-    Raises what `read` and decoding raise, at the first manifest in that order that they fail for.
-    Closing the generator gives up what was not begun.
+    Raises what `run`, `read` and decoding raise, at the first manifest in that order that they fail
+    for. Closing the generator gives up what was not begun.
     """
     # one alone is loaded by who waits for it
     lane = object() if len(manifests) > 1 else None
@@ -82,18 +83,18 @@ def load_in_order(
                 len(ahead) == _AHEAD or ahead_bytes + load.fetched_bytes > _AHEAD_BYTES
             ):
                 ahead_bytes -= ahead[0].fetched_bytes
-                yield _taken(ahead, check)
+                yield _taken(ahead, run)
             load.begin(lane)
             ahead.append(load)
             ahead_bytes += load.fetched_bytes
         while ahead:
-            yield _taken(ahead, check)
+            yield _taken(ahead, run)
     finally:
         for load in ahead:
             load.leave()
 
 
-def call_in_order(calls: Sequence[Callable[[], R]]) -> list[R]:
+def call_in_order(calls: Sequence[Callable[[], R]], run: PlanRun) -> list[R]:
     """Return what each call returns, making several at a time in threads that fetch.
 
     Raises what the first one in order raises that fails; what was not begun then is given up.
@@ -104,14 +105,16 @@ def call_in_order(calls: Sequence[Callable[[], R]]) -> list[R]:
         for job in jobs:
             _pools().fetching.submit(lane, job)
     try:
-        return [job.result() for job in jobs]
+        with run.waiting():
+            return [job.result(run.check) for job in jobs]
     finally:
         for job in jobs:
             job.cancel()
 
 
-def _taken(ahead: deque[_Load], check: Callable[[], None]) -> Loaded:
-    loaded = ahead[0].result(check)
+def _taken(ahead: deque[_Load], run: PlanRun) -> Loaded:
+    with run.waiting():
+        loaded = ahead[0].result(run.check)
     ahead.popleft().leave()
     return loaded
 

@@ -80,7 +80,8 @@ class ManifestSource:
         """
         if snapshot.manifest_list is None:
             # version 1 may name manifests in the table's metadata itself
-            described = call_in_order([partial(self._described, m) for m in snapshot.manifests])
+            calls = [partial(self._described, m) for m in snapshot.manifests]
+            described = call_in_order(calls, self._run)
             fetched = (m.length for m in described if m.location in self._described_segments)
             self._fetched_bytes += sum(fetched)
             return ManifestList(described, self._table_uuid)
@@ -124,9 +125,7 @@ class ManifestSource:
                     known[i] = Loaded(segment, Origin.MEMORY)
         self._run.reading(of, sum(m.length for m in missing))
         with closing(
-            load_in_order(
-                missing, self._cache, self._table_uuid, self._read_manifest, self._run.check
-            )
+            load_in_order(missing, self._cache, self._table_uuid, self._read_manifest, self._run)
         ) as loading:
             for i, manifest in enumerate(manifests):
                 loaded, known[i] = known[i], None  # not kept for longer than it is used

@@ -11,8 +11,9 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from floeberg.process.background import Background
@@ -20,6 +21,7 @@ from floeberg.process.storage.abandonable import AbandonableStorage
 from floeberg.protocol.errors import Cancelled, PlanTimeout
 from floeberg.protocol.storage import Storage
 from floeberg.server.planning.plan import Plan
+from floeberg.server.planning.seats import Seats
 from floeberg.server.planning.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -30,8 +32,12 @@ LARGE_PLAN_BYTES = 32 << 20
 """So many bytes of manifests to fetch and decode make a plan a large one: about 80,000 files."""
 
 WAITING = "wait for another large plan"
+WAITING_FOR_SEAT = "wait for other plans"
 
 _TOLD_EVERY_SECONDS = 10.0
+
+
+_FIRST_PHASE = "begin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class PlanProgress:
 
     table: str
     principal: str | None
-    phase: str = "begin"
+    phase: str = _FIRST_PHASE
     manifests: int = 0
     manifests_read: int = 0
     seconds: float = 0.0
@@ -70,19 +76,24 @@ class PlanRun:
         is_cancelled: Callable[[], bool] = lambda: False,
         seconds: float | None = None,
         turns: Turns | None = None,
+        seats: Seats | None = None,
         background: Background | None = None,
         now_seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._is_cancelled = is_cancelled
         self._seconds = seconds
         self._turns = turns
+        self._seats = seats
         self._background = background
         self._now_seconds = now_seconds
         self._lock = threading.Lock()
-        self._progress = PlanProgress(table, principal)
+        self._table, self._principal = table, principal
+        self._phase = _FIRST_PHASE
+        self._manifests = self._manifests_read = 0
         self._began = now_seconds()
         self._tell_at = self._began + _TOLD_EVERY_SECONDS
         self._has_turn = self._ended = False
+        self._seated: int | None = None  # the thread that has a seat
         self.query_id = secrets.token_hex(8)
         """What tells this plan from every other."""
         self.plan: Plan | None = None
@@ -93,7 +104,14 @@ class PlanRun:
     @property
     def progress(self) -> PlanProgress:
         with self._lock:
-            return replace(self._progress, seconds=self._now_seconds() - self._began)
+            return PlanProgress(
+                self._table,
+                self._principal,
+                self._phase,
+                self._manifests,
+                self._manifests_read,
+                self._now_seconds() - self._began,
+            )
 
     # --- what a plan says -------------------------------------------------------------------------
 
@@ -111,10 +129,15 @@ class PlanRun:
         if is_long:
             self._tell()
 
+    def begin(self) -> None:
+        """Wait for a seat, which is this thread's until `end`. Raises as `check` does."""
+        if self._seats is not None:
+            self.enter(WAITING_FOR_SEAT)
+            self._sit(returning=False)
+
     def enter(self, phase: str) -> None:
         """Say which step the plan has come to. Raises as `check` does."""
-        with self._lock:
-            self._progress = replace(self._progress, phase=phase)
+        self._phase = phase
         self.check()
 
     def reading(self, manifests: int, fetched_bytes: int) -> None:
@@ -124,24 +147,37 @@ class PlanRun:
         does not come.
         """
         with self._lock:
-            self._progress = replace(self._progress, manifests=manifests, manifests_read=0)
-            phase = self._progress.phase
+            self._manifests, self._manifests_read = manifests, 0
+            phase = self._phase
         if self._turns is None or self._has_turn or fetched_bytes < LARGE_PLAN_BYTES:
             self.check()
             return
         self.enter(WAITING)
-        self._turns.take(self.check)
+        with self.waiting():
+            self._turns.take(self.check)
         self._has_turn = True
         self.enter(phase)
 
     def read_one(self, manifests: int = 1) -> None:
         """Say that the plan is done with one more manifest, or several. Raises as `check` does."""
         with self._lock:
-            read = self._progress.manifests_read + manifests
-            self._progress = replace(self._progress, manifests_read=read)
+            self._manifests_read += manifests
         self.check()
 
     # --- what it waits for ------------------------------------------------------------------------
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Leave the seat to others while the block waits, or works for whichever plan comes first.
+
+        Does nothing in a thread that has none. Raises as `check` does.
+        """
+        if self._seats is None or self._seated != threading.get_ident():
+            yield
+            return
+        self._stand_up()
+        yield
+        self._sit(returning=True)
 
     def ask(self, request: Callable[[], T]) -> T:
         """Return what `request` returns, or raise what it raises; it is left where `check`
@@ -149,21 +185,34 @@ class PlanRun:
         if self._background is None:
             self.check()
             return request()
-        return self._background.ask(request, self.check)
+        with self.waiting():
+            return self._background.ask(request, self.check)
 
     def storage(self, inner: Storage) -> Storage:
         """Return `inner` with requests that are left where `check` raises."""
         if self._background is None:
             return inner
-        return AbandonableStorage(inner, self._background, self.check)
+        return AbandonableStorage(inner, self.ask, self.check)
 
     def end(self) -> None:
         """Give back what the plan has taken. What its threads still do, ends as cancelled."""
         with self._lock:
             self._ended = True
+        if self._seated is not None:
+            self._stand_up()
         if self._has_turn and self._turns is not None:
             self._turns.give_back()
             self._has_turn = False
+
+    def _sit(self, *, returning: bool) -> None:
+        assert self._seats is not None
+        self._seats.take(self.check, returning=returning)
+        self._seated = threading.get_ident()
+
+    def _stand_up(self) -> None:
+        assert self._seats is not None
+        self._seated = None
+        self._seats.give_back()
 
     def _timeout(self) -> PlanTimeout:
         progress = self.progress
