@@ -20,7 +20,7 @@ import json
 import os
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from floeberg.protocol.bodies import dump_json
@@ -34,6 +34,7 @@ from floeberg.protocol.sealing import (
     message_header,
     split_header,
 )
+from floeberg.protocol.types import Json
 
 __all__ = [
     "NO_ORIGIN",
@@ -74,6 +75,16 @@ class Origin:
     request_id: str | None = None
     table: str | None = None
     traceparent: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return what there is, by name."""
+        named = {
+            "query_id": self.query_id,
+            "request_id": self.request_id,
+            "table": self.table,
+            "traceparent": self.traceparent,
+        }
+        return {name: value for name, value in named.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +148,7 @@ def seal_encoded(
             "principal": principal,
             "bound": bound,
             "expires_at_ms": expires_at_ms,
-            "origin": {k: v for k, v in asdict(origin).items() if v is not None},
+            "origin": origin.to_json(),
         }
     )
     content = b"".join((_LENGTH.pack(len(head)), head, plan))

@@ -37,6 +37,7 @@ from tests.bench.planning.small_plans import THREADS, SmallPlans, measure_small_
 from tests.bench.planning.tables import WITH_DELETES, BenchTable, default_directory
 
 _SLOW_FILES = 500_000
+_OTHERS_IN_A_ROW = 9
 _SMALL_TABLES = [BenchTable(files) for files in range(1, 17)]
 
 
@@ -84,13 +85,15 @@ def _compare(
     with running(_sides(arguments, table, disk_cache)) as asked:
         for question in arguments.questions:
             r = random.Random(f"{arguments.seed}/{table.name}/{question}")
-            filters = [QUESTIONS[question](r) for _ in range(arguments.rounds + 1)]
+            ask = partial(QUESTIONS[question], r)
+            filters = [ask() for _ in range(arguments.rounds + 1)]
             title = f"{table.name}, {question}"
             with console.status(title) as status:
                 results[table.name, question] = asked.in_turns(
                     table.metadata_file(arguments.directory.resolve()),
                     filters,
                     lambda text, title=title: status.update(f"{title}: {text}"),
+                    lambda ask=ask: [ask() for _ in range(_OTHERS_IN_A_ROW)],
                 )
     return results
 
@@ -102,7 +105,7 @@ def _sides(
     restarted = partial(ours, "--disk-cache", str(disk_cache))
     peer = partial(SideProcess, arguments.peers)
     sides = [
-        SideOfComparison(WARM, ours, awake=True),
+        SideOfComparison(WARM, ours, in_a_row=True),
         SideOfComparison(COLD, ours, forget=True),
         SideOfComparison(RESTARTED, restarted, anew=True),
         SideOfComparison(JAVA, partial(peer, "java_side")),

@@ -72,16 +72,16 @@ class SideProcess:
 class SideOfComparison:
     """A side as it stands in the report: its process, and what it may remember between plans.
 
-    `anew`: each plan has a process of its own, whose start isn't measured. `awake`: the filter
-    before is planned once more first, as by a process that plans all the time: after seconds in
-    which others ran, code and data are far from the processor.
+    `anew`: each plan has a process of its own, whose start isn't measured. `in_a_row`: in its turn
+    it plans other filters of the kind as well, as a process does that is asked all the time, and
+    all count. After seconds in which others ran, code and data are far from the processor.
     """
 
     name: str
     begin: Callable[[], SideProcess]
     forget: bool = False
     anew: bool = False
-    awake: bool = False
+    in_a_row: bool = False
     only_round: int | None = None
     """The one round of a side that takes minutes; it has no other, not even to get warm."""
 
@@ -119,8 +119,11 @@ class Sides:
         metadata_file: Path,
         filters: Sequence[Filter],
         told: Callable[[str], None] = lambda _: None,
+        others: Callable[[], Sequence[Filter]] = tuple,
     ) -> dict[str, Rounds]:
         """Plan each filter by every side, after one that isn't measured; the first filter is that.
+
+        `others` gives more filters for a turn of a side that plans several in a row.
 
         Raises `SystemExit` where two sides find different numbers of tasks.
         """
@@ -133,8 +136,9 @@ class Sides:
                 if side.name in refusals or side.only_round not in (None, turn):
                     continue
                 told(f"round {turn} of {len(filters) - 1}: {side.name}")
-                if side.awake and turn:
-                    self._plan(side, metadata_file, filters[turn - 1])
+                if side.in_a_row and turn:
+                    row = (self._plan(side, metadata_file, other) for other in others())
+                    measured[side.name] += [m for m in row if isinstance(m, Measured)]
                 found = self._plan(side, metadata_file, filter_)
                 if isinstance(found, str):
                     refusals[side.name] = found

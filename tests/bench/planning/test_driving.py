@@ -32,17 +32,17 @@ def test_each_filter_but_the_first_is_measured_by_every_side(
     metadata_file: Path, floeberg: partial[SideProcess]
 ):
     sides = [
-        SideOfComparison(WARM, floeberg, awake=True),
+        SideOfComparison(WARM, floeberg, in_a_row=True),
         SideOfComparison(COLD, floeberg, forget=True),
         SideOfComparison("new", floeberg, anew=True, only_round=1),
     ]
     told: list[str] = []
 
     with running(sides) as asked:
-        found = asked.in_turns(metadata_file, FILTERS, told.append)
+        found = asked.in_turns(metadata_file, FILTERS, told.append, lambda: FILTERS)
 
-    assert [len(rounds.measured) for rounds in found.values()] == [2, 2, 1]
-    assert found[WARM].measured[0].tasks == found[COLD].measured[0].tasks
+    assert [len(rounds.measured) for rounds in found.values()] == [8, 2, 1]
+    assert found[WARM].measured[3].tasks == found[COLD].measured[0].tasks
     assert found[WARM].median(lambda m: m.seconds) > 0
     assert told[0].endswith(WARM)
     assert told[2].endswith(COLD)  # the next round begins with the next side
