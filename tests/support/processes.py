@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,25 +37,28 @@ def run_module(module: str, *flags: str) -> subprocess.CompletedProcess[str]:
 
 
 class ServiceProcess:
-    """`python -m MODULE FLAGS…`, with its addresses and its log. `close` kills what still runs."""
+    """A command that runs a service, with its addresses and its log. `close` kills what still runs.
 
-    def __init__(self, module: str, directory: Path, name: str, *flags: str, keys: Keyring) -> None:
-        key_file = directory / "keys"
-        if not key_file.exists():
-            keys.write(key_file)
+    `environ` is added to the environment.
+    """
+
+    def __init__(
+        self, command: Sequence[str], directory: Path, name: str, environ: Mapping[str, str]
+    ) -> None:
         self._ready_file = directory / f"{name}.ready"
         self.log_file = directory / f"{name}.log"
+        own = {
+            "FLOEBERG_READY_FILE": str(self._ready_file),
+            "FLOEBERG_STOP_WITH_STDIN": "true",
+            "FLOEBERG_LOG_FORMAT": "json",
+        }
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", module, "--stop-with-stdin"),
-                    *("--ready-file", str(self._ready_file), "--key-file", str(key_file)),
-                    *("--log-format", "json", *flags),
-                ],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                env=environment(),
+                env={**environment(), **own, **environ},
             )
         self.addresses: dict[str, Any] = {}
 
@@ -103,7 +106,11 @@ class Processes:
     def start(self, module: str, *flags: str) -> ServiceProcess:
         """Start a service, and return it once it answers."""
         name = f"{module.rpartition('.')[2]}-{len(self._started)}"
-        process = ServiceProcess(module, self._directory, name, *flags, keys=self.keys)
+        key_file = self._directory / "keys"
+        if not key_file.exists():
+            self.keys.write(key_file)
+        command = [sys.executable, "-m", module, "--key-file", str(key_file), *flags]
+        process = ServiceProcess(command, self._directory, name, {})
         self._started.append(process)
         process.await_ready()
         return process
