@@ -33,12 +33,13 @@ from floeberg.protocol.manifests.kernel import (
 from floeberg.protocol.manifests.named_schema import NotWalkable
 
 # Keys a map and entries at a time: the cells of the usual manifest stay within a processor's cache.
-_SHAPES = ((64, 520), (256, 136), (1024, 40), (4096, 8))
+# Each time that cells are taken out gives up the interpreter's lock, and takes it again.
+_SHAPES = ((64, 2080), (256, 544), (1024, 160), (4096, 32))
 _PAGE = 65536
 _SLACK = 1024  # a walker may read and copy a little beyond an end
 _MEMORY_LIMIT = 1 << 32
 _LEAST_HEAP = 1 << 20
-_BYTES_AT_ONCE = 256 << 10  # of blocks: a call takes as long as to walk ten entries
+_BYTES_AT_ONCE = 1 << 20  # of blocks: a call takes as long as to walk ten entries
 _KEPT_MEMORY = 64 << 20
 _MODULES_KEPT = 64
 _WALKERS_KEPT = 8
