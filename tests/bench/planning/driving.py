@@ -40,11 +40,13 @@ class SideProcess:
             text=True,
         )
 
-    def plan(self, metadata_file: Path, filter_: Filter, *, forget: bool) -> Measured | str:
-        """Return what a plan took, or why the side refuses it."""
+    def plan(
+        self, metadata_file: Path, filters: Sequence[Filter], *, forget: bool
+    ) -> list[Measured] | str:
+        """Return what a plan of each filter took, in a row, or why the side refuses them."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"metadata_file": str(metadata_file), "filter": filter_, "forget": forget}
+        asked = {"metadata_file": str(metadata_file), "filters": filters, "forget": forget}
         try:
             self._process.stdin.write(json.dumps(asked) + "\n")
             self._process.stdin.flush()
@@ -56,7 +58,9 @@ class SideProcess:
             self._errors.seek(0)
             raise SideFailed(f"{self._module} ended with {status}: {self._errors.read()[-2000:]}")
         answer = json.loads(line)
-        return str(answer["refuses"]) if "refuses" in answer else Measured(**answer)
+        if "refuses" in answer:
+            return str(answer["refuses"])
+        return [Measured(**measured) for measured in answer["measured"]]
 
     def close(self) -> None:
         for stream in (self._process.stdin, self._process.stdout):
@@ -136,16 +140,14 @@ class Sides:
                 if side.name in refusals or side.only_round not in (None, turn):
                     continue
                 told(f"round {turn} of {len(filters) - 1}: {side.name}")
-                if side.in_a_row and turn:
-                    row = (self._plan(side, metadata_file, other) for other in others())
-                    measured[side.name] += [m for m in row if isinstance(m, Measured)]
-                found = self._plan(side, metadata_file, filter_)
+                row = [*others(), filter_] if side.in_a_row and turn else [filter_]
+                found = self._plan(side, metadata_file, row)
                 if isinstance(found, str):
                     refusals[side.name] = found
                     continue
-                tasks[side.name] = found.tasks
+                tasks[side.name] = found[-1].tasks
                 if turn:
-                    measured[side.name].append(found)
+                    measured[side.name] += found
             if len(set(tasks.values())) > 1:
                 raise SystemExit(f"the sides disagree on the tasks of {filter_}: {tasks}")
         return {
@@ -153,16 +155,18 @@ class Sides:
             for side in self.sides
         }
 
-    def _plan(self, side: SideOfComparison, metadata_file: Path, filter_: Filter) -> Measured | str:
+    def _plan(
+        self, side: SideOfComparison, metadata_file: Path, filters: Sequence[Filter]
+    ) -> list[Measured] | str:
         if side.anew:
             process = side.begin()
             try:
-                return process.plan(metadata_file, filter_, forget=False)
+                return process.plan(metadata_file, filters, forget=False)
             finally:
                 process.close()
         if side.name not in self._running:
             self._running[side.name] = side.begin()
-        return self._running[side.name].plan(metadata_file, filter_, forget=side.forget)
+        return self._running[side.name].plan(metadata_file, filters, forget=side.forget)
 
 
 @contextmanager

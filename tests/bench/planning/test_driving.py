@@ -67,7 +67,7 @@ def test_what_a_side_died_of_is_told(metadata_file: Path):
     side = SideProcess(sys.executable, "floeberg_side")
 
     with pytest.raises(SideFailed, match="the following arguments are required: warehouse"):
-        side.plan(metadata_file, [], forget=False)
+        side.plan(metadata_file, [[]], forget=False)
     side.close()
 
 

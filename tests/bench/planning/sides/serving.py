@@ -59,8 +59,11 @@ def serve(side: Side) -> None:
         asked = json.loads(line)
         if asked["forget"]:
             side.forget()
+        answer: dict[str, object]
         try:
-            answer = asdict(_measured(side, asked["metadata_file"], asked["filter"]))
+            gc.collect()
+            row = [_measured(side, asked["metadata_file"], filter_) for filter_ in asked["filters"]]
+            answer = {"measured": [asdict(measured) for measured in row]}
         except Refuses as refusal:
             answer = {"refuses": str(refusal)}
         answers.write(json.dumps(answer) + "\n")
@@ -68,7 +71,6 @@ def serve(side: Side) -> None:
 
 
 def _measured(side: Side, metadata_file: str, filter_: Filter) -> Measured:
-    gc.collect()
     process = Path("/proc") / str(side.process_id())
     (process / "clear_refs").write_text("5")  # starts the peak anew
     before = _memory_bytes(process, "VmRSS")
