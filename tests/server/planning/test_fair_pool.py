@@ -138,3 +138,22 @@ def test_weights_are_held_until_another_job_is_settled():
     assert all_begun.acquire(timeout=20)
     assert begun[3:] == [3]  # more than all there is: alone
     endings[3].run()
+
+
+def test_who_is_patient_makes_a_call_only_after_asking_whether_to_go_on() -> None:
+    asked: list[bool] = []
+    job = Job(lambda: "made")
+
+    assert job.result(lambda: asked.append(job.is_waiting), patience=2) == "made"
+    assert asked == [True, True]
+
+
+def test_who_is_patient_takes_what_another_thread_makes() -> None:
+    made_by: list[str] = []
+    job = Job(lambda: made_by.append(threading.current_thread().name))
+    pool = FairPool(1, "others")
+    pool.submit(None, job)
+
+    job.result(patience=200)
+
+    assert made_by[0].startswith("others")

@@ -73,22 +73,26 @@ class Job(Generic[R]):
             self._call = None
         self._settle(_State.CANCELLED)
 
-    def succeeds(self, check: Callable[[], None] = lambda: None) -> bool:
+    def succeeds(self, check: Callable[[], None] = lambda: None, patience: int = 0) -> bool:
         """Say whether there is a result: makes the call, or waits for who does.
 
-        While it waits it calls `check`, several times a second, and raises what that raises.
+        While it waits it calls `check`, several times a second, and raises what that raises. Only
+        after so many times of `patience` does it make a call that nobody has begun.
         """
+        while patience > 0 and not self._wait(_CHECK_SECONDS):
+            patience -= 1
+            check()
         self.run()
         while not self._wait(_CHECK_SECONDS):
             check()
         return self._state is _State.DONE and self._error is None
 
-    def result(self, check: Callable[[], None] = lambda: None) -> R:
+    def result(self, check: Callable[[], None] = lambda: None, patience: int = 0) -> R:
         """Return what the call returns: makes it, or waits for who does, as `succeeds` does.
 
         Raises what the call raises, and CancelledError when it was given up.
         """
-        self.succeeds(check)
+        self.succeeds(check, patience)
         if self._state is _State.CANCELLED:
             raise CancelledError
         if self._error is not None:

@@ -26,6 +26,9 @@ _FETCHED_BYTES = 32 << 20
 # of one plan: what is fetched, decoded, or waits for that, and what waits to be used
 _AHEAD_BYTES, _AHEAD = 32 << 20, 64
 _DECODING_NICENESS = 5
+# A large plan leaves decoding to the pool, for ten seconds a manifest: one thread more than there
+# are processors would gain nothing, and takes a memory of its own.
+_PATIENCE = 200
 
 R = TypeVar("R")
 Read = Callable[[ManifestFile], bytes]
@@ -114,7 +117,7 @@ def call_in_order(calls: Sequence[Callable[[], R]], run: PlanRun) -> list[R]:
 
 def _taken(ahead: deque[_Load], run: PlanRun) -> Loaded:
     with run.waiting():
-        loaded = ahead[0].result(run.check)
+        loaded = ahead[0].result(run.check, _PATIENCE if run.is_large else 0)
     ahead.popleft().leave()
     return loaded
 
@@ -148,11 +151,11 @@ class _Load:
                 self._fetching.then(lambda: self._go_on(lane))
                 _pools().fetching.submit(lane, self._fetching, self.fetched_bytes, until=own)
 
-    def result(self, check: Callable[[], None]) -> Loaded:
+    def result(self, check: Callable[[], None], patience: int) -> Loaded:
         """Return the manifest, loaded by then: if need be here and now."""
         if self._is_first:
-            return self._loading.result(check)
-        if self._loading.succeeds(check):
+            return self._loading.result(check, patience)
+        if self._loading.succeeds(check, patience):
             return Loaded(self._loading.result().segment, Origin.MEMORY)
         # what failed for another plan may do for this one, which has a storage of its own
         return self._decoded()

@@ -98,6 +98,8 @@ class PlanRun:
         """What tells this plan from every other."""
         self.plan: Plan | None = None
         """What it has come to, once it is made."""
+        self.is_large = False
+        """Whether it has, or had, to load `LARGE_PLAN_BYTES` of manifests."""
         self.endpoints: int | None = None
         """Into how many the plan was packed, if it is to be read."""
 
@@ -149,6 +151,7 @@ class PlanRun:
         with self._lock:
             self._manifests, self._manifests_read = manifests, 0
             phase = self._phase
+        self.is_large = self.is_large or fetched_bytes >= LARGE_PLAN_BYTES
         if self._turns is None or self._has_turn or fetched_bytes < LARGE_PLAN_BYTES:
             self.check()
             return
