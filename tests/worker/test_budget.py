@@ -32,6 +32,19 @@ def test_bytes_that_wait_for_clients_count_until_they_are_taken() -> None:
     assert budget.bytes_in_flight == 40
 
 
+def test_it_is_told_when_there_is_no_more_room_and_when_there_is_again() -> None:
+    turns: list[int] = []
+    budget = Budget(2, 100, lambda: turns.append(budget.streams))
+
+    first, second = budget.admit(), budget.admit()
+    first.hold(200)
+    second.release()
+    first.hold(3)
+    first.release()
+
+    assert turns == [2, 1]
+
+
 def test_releasing_gives_back_everything_once() -> None:
     budget = Budget(max_streams=1, max_bytes=100)
     admission = budget.admit()

@@ -17,6 +17,7 @@ from floeberg.protocol.registration import (
     WorkerLoad,
 )
 from floeberg.worker.membership import Membership, Message, Seat, Step
+from tests.support.waiting import wait_until
 
 WAIT = 20.0
 INTRODUCTION = RegisterWorker(
@@ -139,6 +140,18 @@ def test_a_draining_worker_says_so_at_once_and_leaves(started: Start) -> None:
     assert draining.state == "draining"
     assert coordinator.next_of(LeaveWorker) == LeaveWorker(worker_id="w1")
     assert coordinator.closed.is_set()
+
+
+def test_news_of_the_load_are_told_before_the_lease_asks_for_it(started: Start) -> None:
+    coordinator = ScriptedCoordinator(lambda _: lease(seconds=3600))
+    load = WorkerLoad(streams=2)
+    member = started(member_of(coordinator, load))
+    coordinator.next_of(RegisterWorker)
+    wait_until(lambda: member.registered, "the worker to be registered")
+
+    member.tell()
+
+    assert coordinator.next_of(RenewWorker) == RenewWorker(worker_id="w1", load=load)
 
 
 def test_leaving_a_coordinator_that_never_answered_needs_no_goodbye(started: Start) -> None:

@@ -320,6 +320,19 @@ class WorkerBusy(Unavailable):
     code = "WORKER_BUSY"
 
 
+class FleetBusy(Unavailable):
+    """No worker of the fleet has room for another stream."""
+
+    code = "FLEET_BUSY"
+
+    def __init__(self, workers: int) -> None:
+        which = "the only worker serves" if workers == 1 else f"all {workers} workers serve"
+        super().__init__(
+            f"{which} as many streams as it may; try again in some seconds, close streams that are"
+            " not read, or add workers"
+        )
+
+
 class ServerUnavailable(Unavailable):
     """A coordinator or worker cannot be reached, or went away in the middle of a call."""
 

@@ -105,6 +105,7 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.CatalogUnavailable: Status.UNAVAILABLE,
     errors.NoWorkers: Status.UNAVAILABLE,
     errors.WorkerBusy: Status.UNAVAILABLE,
+    errors.FleetBusy: Status.UNAVAILABLE,
     errors.ServerUnavailable: Status.UNAVAILABLE,
     errors.TimedOut: Status.DEADLINE_EXCEEDED,
     errors.PlanTimeout: Status.DEADLINE_EXCEEDED,

@@ -74,6 +74,11 @@ class CoordinatorConfig(ServiceConfig):
         " worker's stream, for clients that can't reach workers; or to `both`, the coordinator"
         " last (needs clients that know `arrow-flight-reuse-connection`).",
     )
+    refuse_when_full: bool = option(
+        True,
+        "Refuse a scan with `FLEET_BUSY` while no worker has room for another stream, by what they"
+        " said last; else clients find that out from the workers.",
+    )
     fallbacks: int = option(
         2, "How many other workers an endpoint names after its first choice.", minimum=0
     )

@@ -72,6 +72,7 @@ class CoordinatorService:
             max_tasks=config.max_tasks,
             batch_bytes=config.batch_bytes,
             bind_tickets=config.bind_tickets,
+            refuse_when_full=config.refuse_when_full,
         )
         runs = PlanRuns(
             registry,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -42,6 +44,20 @@ def test_a_renewed_worker_outlives_its_first_lease() -> None:
     assert fleet.serving() == (A,)
     (member,) = fleet.members()
     assert (member.streams, member.bytes_in_flight, member.lease_until) == (3, 77, 18.0)
+
+
+def test_a_worker_is_full_by_its_streams_or_by_its_bytes_as_it_said_last() -> None:
+    fleet = Fleet(LEASE)
+    fleet.handle(Join(0.0, replace(A, max_bytes=100)))
+    fleet.handle(Join(0.0, B))
+
+    assert fleet.full() == set()
+    fleet.handle(Renew(1.0, "a", streams=3, bytes_in_flight=100))
+    fleet.handle(Renew(1.0, "b", streams=1, bytes_in_flight=100))
+    assert fleet.full() == {"a", "b"}
+    fleet.handle(Renew(2.0, "a", streams=4, bytes_in_flight=99))
+    fleet.handle(Renew(2.0, "b"))
+    assert fleet.full() == {"a"}
 
 
 def test_rates_are_those_between_two_renewals_of_one_membership() -> None:

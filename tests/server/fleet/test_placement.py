@@ -41,6 +41,18 @@ def test_endpoints_are_a_small_multiple_of_the_workers(sizes: list[int], workers
     assert len(placements) >= min(len(sizes), min(workers, MAX_LOCATIONS))
 
 
+@given(sizes=sizes_of_tasks, workers=st.integers(2, 30), data=st.data())
+def test_a_full_worker_only_stands_in(sizes: list[int], workers: int, data: st.DataObject) -> None:
+    everybody = fleet(workers)
+    free = everybody[: data.draw(st.integers(1, workers - 1))]
+
+    placements = place(sizes, free, full=everybody[len(free) :])
+
+    assert all(p.workers[0] in free for p in placements)
+    assert all(len(p.workers) == min(3, workers) for p in placements)
+    assert len({w for p in placements for w in p.workers}) <= MAX_LOCATIONS
+
+
 @given(
     workers=st.integers(1, 20),
     tasks_each=st.integers(4, 12),

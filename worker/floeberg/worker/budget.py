@@ -8,16 +8,23 @@ that one queued behind them, it would wait forever.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from floeberg.protocol.errors import WorkerBusy
 
 
 class Budget:
-    """Counts what is taken on. Safe to use from several threads."""
+    """Counts what is taken on. Safe to use from several threads.
 
-    def __init__(self, max_streams: int, max_bytes: int) -> None:
+    `on_turn` is called when there is no more room for a stream, and when there is again.
+    """
+
+    def __init__(
+        self, max_streams: int, max_bytes: int, on_turn: Callable[[], None] = lambda: None
+    ) -> None:
         self._max_streams = max_streams
         self._max_bytes = max_bytes
+        self._on_turn = on_turn
         self._lock = threading.Lock()
         self._streams = 0
         self._bytes = 0
@@ -44,12 +51,23 @@ class Budget:
                     " may; try the endpoint's next location, or again"
                 )
             self._streams += 1
+            has_turned = self._is_full
+        if has_turned:
+            self._on_turn()
         return Admission(self)
+
+    @property
+    def _is_full(self) -> bool:
+        return self._streams >= self._max_streams or self._bytes >= self._max_bytes
 
     def _change(self, *, streams: int = 0, held: int = 0) -> None:
         with self._lock:
+            was_full = self._is_full
             self._streams += streams
             self._bytes += held
+            has_turned = self._is_full != was_full
+        if has_turned:
+            self._on_turn()
 
 
 class Admission:

@@ -40,6 +40,8 @@ _FIRST_BACKOFF_SECONDS = 0.25
 _LONGEST_BACKOFF_SECONDS = 10.0
 _CALL_SECONDS = 5.0
 _GOODBYE_SECONDS = 1.0
+# a worker at the edge of its budget has room and none in turn, with each stream
+_NEWS_SECONDS = 0.25
 
 # gRPC would wait up to two minutes before it dials a coordinator again that was away, and clients
 # to one address would share that wait.
@@ -196,6 +198,11 @@ class Membership:
         for wake in self._wake.values():
             wake.set()
 
+    def tell(self) -> None:
+        """Renew soon, since there is news of the load; some times a second at most."""
+        for wake in self._wake.values():
+            wake.set()
+
     def leave(self) -> None:
         """Say goodbye to every coordinator, and wait until that is done or has failed."""
         self._leaving = True
@@ -211,8 +218,7 @@ class Membership:
         coordinator = connect()
         try:
             while True:
-                wake.wait(seat.wait_seconds)
-                wake.clear()
+                self._await_turn(seat, wake)
                 if self._leaving:
                     break
                 seat = self._seats[uri] = self._take_step(uri, coordinator, seat)
@@ -226,6 +232,16 @@ class Membership:
                     )
         finally:
             coordinator.close()
+
+    def _await_turn(self, seat: Seat, wake: threading.Event) -> None:
+        is_woken = wake.wait(seat.wait_seconds)
+        wake.clear()
+        if is_woken and not (self._leaving or self._draining):
+            # news are no reason to call a coordinator earlier that did not answer
+            is_member = seat.step is Step.RENEW and not seat.failures
+            longest = _NEWS_SECONDS if is_member else seat.wait_seconds
+            wake.wait(min(longest, seat.wait_seconds))
+            wake.clear()
 
     def _take_step(self, uri: str, coordinator: Coordinator, seat: Seat) -> Seat:
         message: Message

@@ -59,7 +59,7 @@ class WorkerService:
         self.worker_id = f"w-{secrets.token_hex(6)}"
         registry = new_registry()
         self._gate = configured_gate(config, registry)
-        self._budget = Budget(config.max_streams, config.max_bytes)
+        self._budget = Budget(config.max_streams, config.max_bytes, self._tell_load)
         metrics = WorkerMetrics(registry, self._budget)
         metrics.registered.set_function(lambda: self.registered)
         storages = StorageCache(lambda config: LoggedStorage(open_storage(config)))
@@ -157,6 +157,10 @@ class WorkerService:
         )
         if not config.coordinator:
             logger.warning("no coordinator is configured; only tickets at hand are served")
+
+    def _tell_load(self) -> None:
+        if self._membership is not None:
+            self._membership.tell()
 
     @property
     def registered(self) -> int:

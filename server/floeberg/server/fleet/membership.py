@@ -52,6 +52,12 @@ class Member:
     rows_per_second: float = 0.0
     bytes_per_second: float = 0.0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the worker would refuse a stream, if it is as it said last."""
+        worker = self.worker
+        return self.streams >= worker.capacity or 0 < worker.max_bytes <= self.bytes_in_flight
+
 
 # --- what happens to a fleet ---------------------------------------------------------------------
 
@@ -187,6 +193,10 @@ class Fleet:
     def serving(self) -> tuple[Worker, ...]:
         """Return the workers that may be named in new endpoints, by worker id."""
         return tuple(m.worker for m in self.members() if m.state is WorkerState.READY)
+
+    def full(self) -> frozenset[str]:
+        """Return the ids of those members that would refuse a stream, as they said last."""
+        return frozenset(m.worker.worker_id for m in self.members() if m.is_full)
 
     def _expire(self, at: float) -> list[Instruction]:
         gone = [m for m in self.members() if m.lease_until <= at]

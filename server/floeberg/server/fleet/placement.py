@@ -47,6 +47,7 @@ def place(
     sizes: Sequence[int] | Int64s,
     workers: Sequence[Worker],
     *,
+    full: Sequence[Worker] = (),
     affinity: Sequence[str] = (),
     endpoints_per_worker: tuple[int, int] = (2, 4),
     fallbacks: int = 2,
@@ -56,10 +57,11 @@ def place(
 
     An empty plan has one endpoint without tasks, so that whoever reads the endpoints gets the
     schema. No other endpoint is empty: there are never more than tasks. `workers` holds at
-    least one. `affinity` names each task's data file: with all else equal a file goes to the
-    same worker in every scan. `endpoints_per_worker` is the range for how finely the plan is
-    cut: the smallest number that spreads the bytes evenly. `one_endpoint` is for a limit, which
-    no union of endpoints could keep.
+    least one. `full` are workers that have no room now: they stand in where there are no
+    others, and are no first choice. `affinity` names each task's data file: with all else equal
+    a file goes to the same worker in every scan. `endpoints_per_worker` is the range for how
+    finely the plan is cut: the smallest number that spreads the bytes evenly. `one_endpoint` is
+    for a limit, which no union of endpoints could keep.
 
     >>> two = [Worker("a", "grpc://a:1"), Worker("b", "grpc://b:1")]
     >>> [(p.first, p.stop, p.workers[0].worker_id) for p in place([10, 10, 10, 10], two)]
@@ -68,9 +70,11 @@ def place(
     assert workers, "placement needs a worker"
     weights = weights_of(sizes)
     keys = affinity or range(len(sizes))
-    named = rank(workers, str(keys[0]) if len(keys) else "")[:MAX_LOCATIONS]
+    first_key = str(keys[0]) if len(keys) else ""
+    named = rank(workers, first_key)[:MAX_LOCATIONS]
+    last = rank(full, first_key)[: MAX_LOCATIONS - len(named)]
     if one_endpoint or not len(weights):
-        return (Placement(0, len(weights), tuple(named[: 1 + fallbacks])),)
+        return (Placement(0, len(weights), tuple([*named, *last][: 1 + fallbacks])),)
 
     fewest, most = endpoints_per_worker
     upto = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(weights)])
@@ -82,7 +86,9 @@ def place(
         if ratio < best_ratio:
             best, best_ratio = finer, ratio
     return tuple(
-        Placement(first, stop, (chosen, *_stand_ins(chosen, named, str(keys[first]), fallbacks)))
+        Placement(
+            first, stop, (chosen, *_stand_ins(chosen, named, last, str(keys[first]), fallbacks))
+        )
         for first, stop, chosen in best
     )
 
@@ -123,9 +129,9 @@ def _spread(
 
 
 def _stand_ins(
-    chosen: Worker, workers: Sequence[Worker], key: str, count: int
+    chosen: Worker, workers: Sequence[Worker], last: Sequence[Worker], key: str, count: int
 ) -> tuple[Worker, ...]:
-    return tuple(w for w in rank(workers, key) if w != chosen)[:count]
+    return tuple(w for w in [*rank(workers, key), *rank(last, key)] if w != chosen)[:count]
 
 
 def rank(workers: Sequence[Worker], key: str) -> list[Worker]:

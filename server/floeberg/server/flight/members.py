@@ -139,6 +139,18 @@ class Members:
         self._tell(told)
         return ready
 
+    def with_room(self) -> tuple[tuple[Worker, ...], tuple[Worker, ...]]:
+        """Return the workers that may be given tasks now, those that have room for a stream and
+        those that said they have none, each by worker id.
+        """
+        ready = self.ready()
+        with self._lock:
+            full = self._fleet.full()
+        return (
+            tuple(w for w in ready if w.worker_id not in full),
+            tuple(w for w in ready if w.worker_id in full),
+        )
+
     def all(self) -> tuple[tuple[Member, float], ...]:
         """Return every member, and how many seconds ago it was heard of."""
         self.ready()

@@ -19,7 +19,7 @@ from floeberg.protocol.actions import ExplainedEndpoint, Explanation
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
-from floeberg.protocol.errors import Cancelled, NoWorkers, PlanTooLarge
+from floeberg.protocol.errors import Cancelled, FleetBusy, NoWorkers, PlanTooLarge
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
@@ -69,6 +69,7 @@ class ScanPolicy:
     max_info_bytes: int = 8 << 20
     max_tasks: int = 20_000_000
     bind_tickets: bool = False
+    refuse_when_full: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,18 @@ class PlannedScan:
     plan: Plan
     is_restricted: bool = False
     query_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Workers:
+    """The workers that may be given tasks: those with room for a stream, and those without."""
+
+    free: tuple[Worker, ...]
+    full: tuple[Worker, ...]
+
+    def or_full(self) -> _Workers:
+        """Return all of them as free where none is."""
+        return self if self.free else _Workers(self.full, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +187,8 @@ class Scans:
         """Plan a scan and return its endpoints. The tickets are `caller`'s, who asks.
 
         Two calls give the same tasks in the same endpoints, as long as the table and the workers
-        are the same. Raises `NoWorkers`, and whatever is wrong with the command or the table.
+        are the same. Raises `NoWorkers`, `FleetBusy` when none has room, and whatever is wrong with
+        the command or the table.
         """
         caller = caller or self._anybody
         began = time.monotonic()
@@ -184,9 +198,7 @@ class Scans:
                 watch = Stopwatch(enter=run.enter)
                 found = self._resolve(command, caller, watch, run)
                 table, scan = found.table, found.scan
-                workers = self._members.ready()
-                if not workers:
-                    raise NoWorkers()
+                workers = self._admit()
                 plan = self.plan_resolved(table, scan, run)
                 planned = PlannedScan(table, plan, found.is_restricted, run.query_id)
                 answer = self._answer(planned, workers, caller.principal, watch)
@@ -258,10 +270,10 @@ class Scans:
             plan = self.plan_resolved(table, found.scan, run)
             planned = PlannedScan(table, plan, found.is_restricted)
             principal = caller.principal
-            workers = self._members.ready()
+            workers = _Workers(*self._members.with_room()).or_full()
             endpoints: list[ExplainedEndpoint] = []
-            placements = self._placements(plan, workers, after) if workers else ()
-            sealed = self._endpoints(planned, placements, principal, after) if workers else ()
+            placements = self._placements(plan, workers, after) if workers.free else ()
+            sealed = self._endpoints(planned, placements, principal, after) if workers.free else ()
             for placement, endpoint in zip(placements, sealed, strict=True):
                 tasks = plan.tasks[placement.first : placement.stop]
                 endpoints.append(
@@ -319,7 +331,7 @@ class Scans:
     def _answer(
         self,
         planned: PlannedScan,
-        workers: tuple[Worker, ...],
+        workers: _Workers,
         principal: str | None,
         watch: Stopwatch,
     ) -> ScanAnswer:
@@ -347,13 +359,24 @@ class Scans:
             app_metadata=dump_json(told),
         )
 
-    def _placements(
-        self, plan: Plan, workers: tuple[Worker, ...], watch: Stopwatch
-    ) -> tuple[Placement, ...]:
+    def _admit(self) -> _Workers:
+        """Return the workers for a scan. What they said last is some seconds old, and others plan
+        for them too: a worker that has no room after all refuses by itself.
+        """
+        workers = _Workers(*self._members.with_room())
+        if not workers.free and self._policy.refuse_when_full and workers.full:
+            raise FleetBusy(len(workers.full))
+        workers = workers.or_full()
+        if not workers.free:
+            raise NoWorkers()
+        return workers
+
+    def _placements(self, plan: Plan, workers: _Workers, watch: Stopwatch) -> tuple[Placement, ...]:
         with watch.step("place tasks on workers"):
             return place(
                 plan.tasks.sizes,
-                workers,
+                workers.free,
+                full=workers.full,
                 affinity=plan.tasks.locations,
                 endpoints_per_worker=(
                     min(2, self._policy.max_endpoints_per_worker),
