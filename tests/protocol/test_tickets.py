@@ -20,6 +20,7 @@ from floeberg.protocol.tickets import (
     OpenTicket,
     Origin,
     ResumePlace,
+    StreamLimits,
     decode_place,
     encode_place,
     encode_plan,
@@ -72,6 +73,28 @@ def test_a_ticket_says_where_it_comes_from(origin: Origin):
     raw = seal_ticket(PLAN, KEYRING, principal=None, expires_at_ms=EXPIRY, origin=origin)
 
     assert opened(raw).origin == origin
+
+
+@given(
+    st.builds(
+        StreamLimits,
+        st.none() | st.integers(0),
+        st.none() | st.floats(0.1, 1e6),
+        st.none() | st.integers(0),
+    )
+)
+def test_a_ticket_says_what_workers_hold_it_to(limits: StreamLimits):
+    raw = seal_ticket(PLAN, KEYRING, principal=None, expires_at_ms=EXPIRY, limits=limits)
+
+    assert opened(raw).limits == limits
+
+
+def test_a_limit_that_is_no_number_is_refused_and_never_left_out():
+    limits = StreamLimits(rows="many")  # type: ignore[arg-type]
+    raw = seal_ticket(PLAN, KEYRING, principal=None, expires_at_ms=EXPIRY, limits=limits)
+
+    with pytest.raises(BadTicket, match="another version"):
+        opened(raw)
 
 
 def test_a_ticket_shows_nothing_but_its_key_id():

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -152,6 +152,24 @@ def test_news_of_the_load_are_told_before_the_lease_asks_for_it(started: Start) 
     member.tell()
 
     assert coordinator.next_of(RenewWorker) == RenewWorker(worker_id="w1", load=load)
+
+
+def test_what_the_coordinator_says_of_queries_is_passed_on(started: Start) -> None:
+    over: queue.Queue[Sequence[str]] = queue.Queue()
+    coordinator = ScriptedCoordinator(
+        lambda _: Lease(coordinator_id="c1", lease_seconds=0.03, over=("q1", "q2"))
+    )
+
+    started(
+        Membership(
+            INTRODUCTION,
+            [("grpc+tcp://c:1", lambda: coordinator)],
+            WorkerLoad,
+            on_over=over.put,
+        )
+    )
+
+    assert over.get(timeout=WAIT) == ("q1", "q2")
 
 
 def test_leaving_a_coordinator_that_never_answered_needs_no_goodbye(started: Start) -> None:

@@ -227,6 +227,27 @@ class PlanTooLarge(BadRequest):
         super().__init__(f"{what}; narrow the filter, or ask for a larger split_size")
 
 
+class LimitExceeded(BadRequest):
+    """A query that takes more than a query of its principal may."""
+
+    code = "LIMIT_EXCEEDED"
+
+    def __init__(self, limit: str, allowed: float, what: str) -> None:
+        """`limit` is one of `rows`, `bytes`, `tasks` and `seconds`."""
+        super().__init__(
+            f"{what}, and a query of yours may have {allowed:,} {limit}; {_LIMIT_REMEDIES[limit]},"
+            f" or ask who runs the server for a higher limit of {limit}"
+        )
+
+
+_LIMIT_REMEDIES = {
+    "rows": "narrow the filter, or set a limit",
+    "bytes": "narrow the filter to fewer partitions and files",
+    "tasks": "narrow the filter, or ask for a larger split_size",
+    "seconds": "narrow the filter, or read in several queries",
+}
+
+
 # --- who may ask ---------------------------------------------------------------------------------
 
 

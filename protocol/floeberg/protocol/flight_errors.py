@@ -83,6 +83,7 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.ExpiredTicket: Status.INVALID_ARGUMENT,
     errors.StaleTicket: Status.INVALID_ARGUMENT,
     errors.PlanTooLarge: Status.INVALID_ARGUMENT,
+    errors.LimitExceeded: Status.INVALID_ARGUMENT,
     # present other credentials
     errors.Denied: Status.PERMISSION_DENIED,
     errors.Unauthenticated: Status.UNAUTHENTICATED,

@@ -63,7 +63,8 @@ class _Message(BaseModel):
 
 class StreamReport(_Message):
     """How far a stream of a worker is: `tasks` are those that it is done with, `rows` and `bytes`
-    what its client has taken, `outcome` None while it runs.
+    what its client has taken, `outcome` None while it runs. `max_rows` is how many rows all streams
+    of its query may have together, None for any number.
     """
 
     query_id: Name
@@ -72,6 +73,7 @@ class StreamReport(_Message):
     rows: Count
     bytes: Count
     outcome: Literal["done", "failed", "cancelled"] | None = None
+    max_rows: Count | None = None
 
 
 MAX_REPORTS = 200
@@ -125,11 +127,14 @@ class Lease(_Message):
 
     `known` is false where a renewal names a worker that the coordinator does not have (it
     restarted, or the lease ran out): register again. `coordinator_id` changes with every start.
+    `over` are queries of the worker's reports that have all the rows they may, by what all workers
+    say.
     """
 
     coordinator_id: Name
     lease_seconds: Annotated[float, Field(gt=0)]
     known: bool = True
+    over: tuple[Name, ...] = ()
 
 
 class _Envelope(BaseModel):

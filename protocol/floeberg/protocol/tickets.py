@@ -7,11 +7,11 @@ until it expires. Its bytes:
     resume place: task, 4 bytes | row, 8 bytes
     nonce, 24 bytes | ciphertext of: length of the head, 4 bytes | head | plan | tag, 16 bytes
 
-The head is JSON: `{"principal": …, "bound": …, "expires_at_ms": …, "origin": {…}}`, the plan is
-that of `plan_codec`. All but the resume place is sealed. A client that lost its stream writes there
-how far it has come, as the last batch said, and sends the ticket to another worker. The place is
-checked against the plan's bounds, and trusted for nothing: wherever it points, the rows are the
-plan's own.
+The head is JSON: `{"principal": …, "bound": …, "expires_at_ms": …, "origin": {…}, "limits": {…}}`,
+the plan is that of `plan_codec`. All but the resume place is sealed. A client that lost its stream
+writes there how far it has come, as the last batch said, and sends the ticket to another worker.
+The place is checked against the plan's bounds, and trusted for nothing: wherever it points, the
+rows are the plan's own.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from floeberg.protocol.sealing import (
 from floeberg.protocol.types import Json
 
 __all__ = [
+    "NO_LIMITS",
     "NO_ORIGIN",
     "START",
     "OpenTicket",
@@ -44,6 +45,7 @@ __all__ = [
     "ReadOptions",
     "ReadPlan",
     "ResumePlace",
+    "StreamLimits",
     "decode_place",
     "decode_plan",
     "encode_place",
@@ -88,6 +90,31 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamLimits:
+    """What workers hold a query to; None is no limit.
+
+    `rows` are those of all the query's streams together. `until_ms` is when the query must be done,
+    in ms since the epoch: it may take `seconds`.
+    """
+
+    rows: int | None = None
+    seconds: float | None = None
+    until_ms: int | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return what there is, by name."""
+        named: dict[str, Json] = {
+            "rows": self.rows,
+            "seconds": self.seconds,
+            "until_ms": self.until_ms,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+NO_LIMITS = StreamLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class OpenTicket:
     """What a ticket says. `principal` is who asked for it, None for nobody who is known; where it
     `is_bound`, nobody else may redeem it."""
@@ -98,6 +125,7 @@ class OpenTicket:
     resume: ResumePlace
     origin: Origin = Origin()
     is_bound: bool = False
+    limits: StreamLimits = NO_LIMITS
 
 
 NO_ORIGIN = Origin()
@@ -111,6 +139,7 @@ def seal_ticket(
     expires_at_ms: int,
     bound: bool = False,
     origin: Origin = NO_ORIGIN,
+    limits: StreamLimits = NO_LIMITS,
     random: Callable[[int], bytes] = os.urandom,
 ) -> bytes:
     """Return a ticket for `plan` from its start, sealed with the active key; with `bound`, for
@@ -125,6 +154,7 @@ def seal_ticket(
         expires_at_ms=expires_at_ms,
         bound=bound,
         origin=origin,
+        limits=limits,
         random=random,
     )
 
@@ -137,6 +167,7 @@ def seal_encoded(
     expires_at_ms: int,
     bound: bool = False,
     origin: Origin = NO_ORIGIN,
+    limits: StreamLimits = NO_LIMITS,
     random: Callable[[int], bytes] = os.urandom,
 ) -> bytes:
     """Return a ticket for a plan that is encoded already, see `PlanEncoder`.
@@ -149,6 +180,7 @@ def seal_encoded(
             "bound": bound,
             "expires_at_ms": expires_at_ms,
             "origin": origin.to_json(),
+            "limits": limits.to_json(),
         }
     )
     content = b"".join((_LENGTH.pack(len(head)), head, plan))
@@ -187,7 +219,13 @@ def open_ticket(raw: bytes, keyring: Keyring, *, now_ms: int) -> OpenTicket:
         raise BadTicket(f"ticket sealed by another version of floeberg: {exc}") from exc
     resume = _checked_place(decode_place(raw[len(header) : after]), len(plan.tasks))
     return OpenTicket(
-        plan, head.principal, head.expires_at_ms, resume, head.origin, is_bound=head.bound
+        plan,
+        head.principal,
+        head.expires_at_ms,
+        resume,
+        head.origin,
+        is_bound=head.bound,
+        limits=head.limits,
     )
 
 
@@ -238,6 +276,7 @@ class _Head(NamedTuple):
     expires_at_ms: int
     bound: bool
     origin: Origin
+    limits: StreamLimits
 
 
 def _head(content: bytes) -> tuple[_Head, bytes]:
@@ -252,6 +291,7 @@ def _head(content: bytes) -> tuple[_Head, bytes]:
             raw["expires_at_ms"],
             raw.get("bound", raw["principal"] is not None),
             _origin(raw.get("origin", {})),
+            _limits(raw.get("limits", {})),
         )
     except (struct.error, ValueError, KeyError, TypeError, AttributeError) as exc:
         raise BadTicket("ticket sealed by another version of floeberg: its head") from exc
@@ -265,6 +305,19 @@ def _origin(raw: Mapping[str, object]) -> Origin:
     """Return what is known of an origin; an earlier version has none, a later one may say more."""
     found = {field.name: raw.get(field.name) for field in fields(Origin)}
     return Origin(**{name: value for name, value in found.items() if isinstance(value, str)})
+
+
+def _limits(raw: Mapping[str, object]) -> StreamLimits:
+    """Return the limits, of which an earlier version has none. Raises ValueError for what is no
+    number: a limit is kept or refused."""
+    rows, seconds, until_ms = (raw.get(field.name) for field in fields(StreamLimits))
+    if (
+        isinstance(rows, int | None)
+        and isinstance(seconds, int | float | None)
+        and isinstance(until_ms, int | None)
+    ):
+        return StreamLimits(rows, seconds, until_ms)
+    raise ValueError("limits that are no numbers")
 
 
 def _checked_place(place: ResumePlace, tasks: int) -> ResumePlace:

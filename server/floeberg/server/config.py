@@ -100,6 +100,29 @@ class CoordinatorConfig(ServiceConfig):
         "How many tasks a scan may have; one with more is refused.",
         minimum=1,
     )
+    max_query_rows: int | None = option(
+        None,
+        "How many rows a query may have, where the `policies` don't say another number for who"
+        " asks; workers count where a plan can't.",
+        minimum=0,
+    )
+    max_query_bytes: int | None = option(
+        None,
+        "How many bytes of data files a query may read, whatever its columns, where the `policies`"
+        " don't say otherwise.",
+        minimum=0,
+    )
+    max_query_tasks: int | None = option(
+        None,
+        "How many tasks a query may have, where the `policies` don't say otherwise.",
+        minimum=0,
+    )
+    max_query_seconds: float | None = option(
+        None,
+        "How long a query may take from its plan to its last batch, where the `policies` don't say"
+        " otherwise.",
+        minimum=0.1,
+    )
     batch_bytes: int = option(
         2 << 20,
         "About how large a batch is on the wire. Some clients refuse messages above 4 MiB.",

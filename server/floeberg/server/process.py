@@ -23,16 +23,17 @@ from floeberg.process.tracing import configure_tracing
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
 from floeberg.protocol.storage import StorageFactory
-from floeberg.server.access import Callers, Policies
+from floeberg.server.access import Callers, Limits, Policies
 from floeberg.server.catalogs import Catalogs, configure_catalogs
 from floeberg.server.config import CoordinatorConfig
 from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.cache_metrics import CacheMetrics
+from floeberg.server.flight.endpoints import ScanPolicy
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.reads import Reads
-from floeberg.server.flight.scans import ScanPolicy, Scans
+from floeberg.server.flight.scans import Scans
 from floeberg.server.flight.service import CoordinatorServer
 from floeberg.server.flight.status import CoordinatorFacts
 from floeberg.server.flight.status_page import coordinator_page
@@ -99,6 +100,12 @@ class CoordinatorService:
         self._callers = Callers(
             catalogs,
             WatchedFile("policies", policies, Policies.parse) if policies is not None else None,
+            Limits(
+                config.max_query_rows,
+                config.max_query_bytes,
+                config.max_query_tasks,
+                config.max_query_seconds,
+            ),
         )
         self._actions = Actions(catalogs, self.members, self._scans, self._facts)
         self._gate = configured_gate(config, registry)

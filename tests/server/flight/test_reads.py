@@ -32,6 +32,18 @@ def report(
     )
 
 
+def test_queries_that_have_more_rows_than_they_may_are_named_to_who_reports_them() -> None:
+    reads = Reads(Clock())
+
+    def limited(stream_id: str, tasks: int, most: int) -> StreamReport:
+        return report(stream_id, tasks).model_copy(update={"max_rows": most})
+
+    assert reads.hear([limited("a", 6, 100), report("z", 99, query="other")]) == ()
+    assert reads.hear([limited("b", 4, 100)]) == ()
+    assert reads.hear([limited("b", 5, 100)]) == ("q",)
+    assert reads.hear([report("z", 100, query="other")]) == ()
+
+
 def test_the_last_word_of_each_stream_counts() -> None:
     reads = Reads(Clock())
 

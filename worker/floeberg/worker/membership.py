@@ -154,7 +154,8 @@ class FlightCoordinator:
 class Membership:
     """Keeps this worker registered with every coordinator, until it leaves.
 
-    `load` is asked for at each renewal. `start` once, `leave` once.
+    `load` is asked for at each renewal; `on_over` is told of queries that have all they may.
+    `start` once, `leave` once.
     """
 
     def __init__(
@@ -163,10 +164,12 @@ class Membership:
         coordinators: Sequence[tuple[str, Callable[[], Coordinator]]],
         load: Callable[[], WorkerLoad],
         jitter: Callable[[], float] = random.random,
+        on_over: Callable[[Sequence[str]], None] = lambda queries: None,
     ) -> None:
         self._introduction = introduction
         self._load = load
         self._jitter = jitter
+        self._on_over = on_over
         self._draining = False
         self._leaving = False
         self._seats = {uri: Seat() for uri, _ in coordinators}
@@ -268,6 +271,8 @@ class Membership:
         if lease is None or not lease.known:
             logger.info("coordinator asks to register again", extra={"coordinator": uri})
             return seat.unknown()
+        if lease.over:
+            self._on_over(lease.over)
         if seat.step is Step.REGISTER:
             logger.info(
                 "registered", extra={"coordinator": uri, "lease_seconds": lease.lease_seconds}

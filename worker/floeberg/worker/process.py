@@ -149,6 +149,7 @@ class WorkerService:
                 for uri in config.coordinator
             ],
             self._facts.load,
+            on_over=self._redeemer.stop_queries,
         )
         self._membership.start()
         logger.info(

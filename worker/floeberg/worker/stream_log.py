@@ -36,7 +36,9 @@ class StreamRecord:
         resume: ResumePlace,
         began_ms: int,
         now_seconds: Callable[[], float],
+        max_rows: int | None = None,
     ) -> None:
+        self.max_rows = max_rows
         self.origin = origin
         self.stream_id = secrets.token_hex(8)
         self.table = table
@@ -91,6 +93,7 @@ class StreamRecord:
             rows=self.rows,
             bytes=self.bytes,
             outcome=self.outcome,
+            max_rows=self.max_rows,
         )
 
     def entry(self) -> StreamEntry:
@@ -144,6 +147,7 @@ class StreamLog:
             ticket.resume,
             self._now_ms(),
             self._now_seconds,
+            ticket.limits.rows,
         )
 
     @contextmanager

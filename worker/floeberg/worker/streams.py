@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from floeberg.process.auth import Principal, check_redeemer
 from floeberg.process.storage.interruptible import InterruptibleStorage
 from floeberg.process.tracing import begin_span
 from floeberg.protocol.arrow import arrow_schema
-from floeberg.protocol.errors import Cancelled, FloebergError, ServerUnavailable
+from floeberg.protocol.errors import Cancelled, FloebergError, LimitExceeded, ServerUnavailable
 from floeberg.protocol.requests import RequestContext, adopt, current_request, new_request_id
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.storage import Storage, StorageFactory
@@ -33,6 +33,7 @@ from floeberg.protocol.tickets import (
 )
 from floeberg.worker.budget import Admission, Budget
 from floeberg.worker.metrics import WorkerMetrics
+from floeberg.worker.query_rows import QueryRows
 from floeberg.worker.stream_log import StreamLog, StreamRecord
 
 logger = logging.getLogger(__name__)
@@ -88,6 +89,7 @@ class Redeemer:
         self._open_storage = open_storage
         self._log = log
         self._now_ms = now_ms
+        self._query_rows = QueryRows()
         self._draining = threading.Event()
         self._cut = threading.Event()
 
@@ -119,6 +121,10 @@ class Redeemer:
         weakref.finalize(batches, admission.release).atexit = False
         return Stream(arrow_schema(ticket.plan.projection), batches)
 
+    def stop_queries(self, query_ids: Sequence[str]) -> None:
+        """End the streams of queries that have been given all they may, by all workers together."""
+        self._query_rows.stop(query_ids)
+
     def drain(self) -> None:
         """Refuse new streams from now on."""
         self._draining.set()
@@ -148,8 +154,10 @@ class Redeemer:
                     raise Cancelled("the client cancelled the call")
             if self._cut.is_set():
                 raise ServerUnavailable("the worker stopped in the middle of the stream")
+            limits.check()
 
         record = self._log.record(ticket)
+        limits = _Limits(ticket, record, self._query_rows, self._now_ms)
         request = current_request()
         stream = begin_span(
             "DoGet",
@@ -170,6 +178,7 @@ class Redeemer:
                 for placed in self._read(plan, storage, resume=ticket.resume):
                     check()
                     rows, size = placed.batch.num_rows, placed.batch.nbytes
+                    limits.take(rows)
                     admission.hold(size)
                     if placed.place.task != task:
                         stream.event("task read", task=task)
@@ -203,6 +212,40 @@ class Redeemer:
                 "bytes": record.bytes,
                 "seconds": round(record.seconds, 3),
             },
+        )
+
+
+class _Limits:
+    """Holds one stream to what its ticket says that the query may take."""
+
+    def __init__(
+        self,
+        ticket: OpenTicket,
+        record: StreamRecord,
+        query_rows: QueryRows,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._limits = ticket.limits
+        self._query = ticket.origin.query_id or record.stream_id
+        self._query_rows = query_rows
+        self._now_ms = now_ms
+
+    def check(self) -> None:
+        limits = self._limits
+        if limits.until_ms is not None and self._now_ms() >= limits.until_ms:
+            raise LimitExceeded("seconds", limits.seconds or 0, "the query has had its time")
+        if limits.rows is not None and self._query_rows.is_stopped(self._query):
+            raise self._too_many_rows(limits.rows)
+
+    def take(self, rows: int) -> None:
+        """Let `rows` more pass."""
+        allowed = self._limits.rows
+        if allowed is not None and self._query_rows.add(self._query, rows) > allowed:
+            raise self._too_many_rows(allowed)
+
+    def _too_many_rows(self, allowed: int) -> LimitExceeded:
+        return LimitExceeded(
+            "rows", allowed, "the query has been given all of its rows, and there are more"
         )
 
 

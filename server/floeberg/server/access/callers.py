@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from floeberg.process.auth import Principal
 from floeberg.process.auth.watched import WatchedFile
 from floeberg.protocol.errors import NotPermitted, UnknownTable
+from floeberg.server.access.limits import UNLIMITED, Limits
 from floeberg.server.access.policies import FULL, Access, Policies
 from floeberg.server.access.view import TableView
 from floeberg.server.catalogs import Catalog, Catalogs, LoadedTable
@@ -18,11 +19,13 @@ class Caller:
     """Who asks. `principal` is None where callers are not asked who they are.
 
     In its `catalogs` there are only the tables that it may read. Without `policies` all are there.
+    `limits` are those of each of its queries.
     """
 
     principal: str | None
     catalogs: Catalogs
     policies: Policies | None = None
+    limits: Limits = UNLIMITED
 
     def access(self, catalog: str, identifier: tuple[str, ...]) -> Access:
         """Return what of a table the caller may read. Raises `UnknownTable` where that is
@@ -55,21 +58,29 @@ class Caller:
 class Callers:
     """Gives callers by their principals. Safe to use from several threads."""
 
-    def __init__(self, catalogs: Catalogs, policies: WatchedFile[Policies] | None = None) -> None:
+    def __init__(
+        self,
+        catalogs: Catalogs,
+        policies: WatchedFile[Policies] | None = None,
+        limits: Limits = UNLIMITED,
+    ) -> None:
+        """`limits` are those of principals for whom the policies have no others."""
         self._catalogs = catalogs
         self._policies = policies
+        self._limits = limits
 
     def of(self, principal: Principal | None) -> Caller:
         """Return the caller, under the policies as they are now."""
         name = principal.name if principal else None
         if self._policies is None:
-            return Caller(name, self._catalogs)
+            return Caller(name, self._catalogs, limits=self._limits)
         policies = self._policies.get()
 
         def sees(catalog: str, identifier: tuple[str, ...]) -> bool:
             return policies.access(name or "", catalog, identifier) is not None
 
-        return Caller(name, seen_by(self._catalogs, sees), policies)
+        limits = policies.limits_of(name or "", self._limits)
+        return Caller(name, seen_by(self._catalogs, sees), policies, limits)
 
 
 def seen_by(catalogs: Catalogs, sees: Callable[[str, tuple[str, ...]], bool]) -> Catalogs:

@@ -8,7 +8,8 @@
     hide = ["ssn"]
 
 A rule fits where one of its patterns is the caller's and one is the table's. Where none fits, or
-the one that does says `deny = true`, the table isn't there for that caller.
+the one that does says `deny = true`, the table isn't there for that caller. The file may hold
+limits of queries as well, see `limits`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from floeberg.protocol.bodies import validate_body
 from floeberg.protocol.errors import BadCommand, BadConfig, BadFilter
 from floeberg.protocol.expressions import as_expression
 from floeberg.protocol.expressions.model import TRUE, Expression
+from floeberg.server.access.limits import LimitRule, Limits, limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     rule: tuple[dict[str, object], ...] = ()
+    limit: tuple[dict[str, object], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +97,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Rules in their order."""
+    """Rules and limits in their order."""
 
     rules: tuple[Rule, ...]
+    limits: tuple[LimitRule, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Policies:
@@ -106,10 +110,17 @@ class Policies:
         except tomllib.TOMLDecodeError as exc:
             raise BadConfig(f"it is not TOML: {exc}") from exc
         try:
-            listed = validate_body(_File, document, "the file").rule
+            listed = validate_body(_File, document, "the file")
         except BadCommand as exc:
             raise BadConfig(str(exc)) from exc
-        return cls(tuple(_rule(raw, number) for number, raw in enumerate(listed, start=1)))
+        return cls(
+            tuple(_rule(raw, number) for number, raw in enumerate(listed.rule, start=1)),
+            tuple(LimitRule.parse(raw, number) for number, raw in enumerate(listed.limit, start=1)),
+        )
+
+    def limits_of(self, principal: str, default: Limits) -> Limits:
+        """Return what a query of `principal` may take; `default` has what no limit says."""
+        return limits_of(self.limits, principal, default)
 
     def access(self, principal: str, catalog: str, identifier: Sequence[str]) -> Access | None:
         """Return what `principal` may read of a table, None where it isn't there for them."""

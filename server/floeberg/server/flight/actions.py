@@ -32,8 +32,9 @@ from floeberg.protocol.suggestions import quoted
 from floeberg.server.access import Caller
 from floeberg.server.access.describing import describe_for, list_snapshots_for, status_for
 from floeberg.server.catalogs import Catalogs
+from floeberg.server.flight.endpoints import PlannedScan
 from floeberg.server.flight.members import Members
-from floeberg.server.flight.scans import IsCancelled, PlannedScan, Scans, nobody_leaves
+from floeberg.server.flight.scans import IsCancelled, Scans, nobody_leaves
 from floeberg.server.flight.status import CoordinatorFacts
 from floeberg.server.flight.tables import list_tables
 from floeberg.server.planning import rest_json

@@ -51,7 +51,7 @@ class Members:
     """The workers of this coordinator. Safe to use from several threads.
 
     `tls_only` refuses workers that would have clients send their tokens in clear text. `on_reports`
-    is told what workers say of their streams.
+    is told what workers say of their streams, and returns which of the queries have all they may.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Members:
         registry: CollectorRegistry,
         *,
         tls_only: bool = False,
-        on_reports: Callable[[Sequence[StreamReport]], None] = lambda reports: None,
+        on_reports: Callable[[Sequence[StreamReport]], tuple[str, ...]] = lambda reports: (),
         clock: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -110,7 +110,7 @@ class Members:
         """Prolong a lease; the answer says so where the worker must register again."""
         message = self._open(RenewWorker, raw)
         load = message.load
-        self._on_reports(load.reports)
+        over = self._on_reports(load.reports)
         if message.state == "draining":
             self._handle(lambda at: Drain(at, message.worker_id))
         return self._lease(
@@ -123,7 +123,8 @@ class Members:
                     load.rows_sent,
                     load.bytes_sent,
                 )
-            )
+            ),
+            over,
         )
 
     def leave(self, raw: bytes) -> None:
@@ -167,10 +168,13 @@ class Members:
         self._tell(out)
         return out
 
-    def _lease(self, out: list[Instruction]) -> Lease:
+    def _lease(self, out: list[Instruction], over: tuple[str, ...] = ()) -> Lease:
         known = any(isinstance(i, Grant) for i in out)
         return Lease(
-            coordinator_id=self.coordinator_id, lease_seconds=self._lease_seconds, known=known
+            coordinator_id=self.coordinator_id,
+            lease_seconds=self._lease_seconds,
+            known=known,
+            over=over,
         )
 
     def _tell(self, out: list[Instruction]) -> None:

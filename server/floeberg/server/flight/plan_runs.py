@@ -60,16 +60,19 @@ class PlanRuns:
         principal: str | None = None,
         is_cancelled: Callable[[], bool] = lambda: False,
         kind: QueryKind = "scan",
+        limit_seconds: float | None = None,
     ) -> Iterator[PlanRun]:
         """Give the run of a plan that is made within the block; what becomes of it is remembered.
 
-        The run of a `schema`, which is no query, is not.
+        The run of a `schema`, which is no query, is not. `limit_seconds` is what a query of the
+        principal may take.
         """
         run = PlanRun(
             table,
             principal,
             is_cancelled=is_cancelled,
             seconds=self._plan_seconds,
+            limit_seconds=limit_seconds,
             turns=self._turns,
             seats=self._seats,
             background=self._background,

@@ -33,16 +33,26 @@ class Reads:
         self._lock = threading.Lock()
         self._queries: OrderedDict[str, dict[str, _Heard]] = OrderedDict()
 
-    def hear(self, reports: Iterable[StreamReport]) -> None:
-        """Take what a worker says of its streams."""
+    def hear(self, reports: Iterable[StreamReport]) -> tuple[str, ...]:
+        """Take what a worker says of its streams. Returns which of their queries have all the rows
+        that they may, in all streams together.
+        """
         now = self._now_seconds()
+        limits: dict[str, int] = {}
         with self._lock:
             for report in reports:
                 streams = self._queries.setdefault(report.query_id, {})
                 streams[report.stream_id] = _Heard(report, now)
                 self._queries.move_to_end(report.query_id)
+                if report.max_rows is not None:
+                    limits[report.query_id] = report.max_rows
+            over = tuple(q for q, rows in limits.items() if self._rows(q) > rows)
             while len(self._queries) > _QUERIES:
                 self._queries.popitem(last=False)
+        return over
+
+    def _rows(self, query_id: str) -> int:
+        return sum(heard.report.rows for heard in self._queries[query_id].values())
 
     def of(self, query_id: str) -> ReadFacts | None:
         """Return how far a query is read, None where no worker has said a thing of it."""

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import assert_never
 
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -19,21 +18,26 @@ from floeberg.protocol.actions import ExplainedEndpoint, Explanation
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
-from floeberg.protocol.errors import Cancelled, FleetBusy, NoWorkers, PlanTooLarge
-from floeberg.protocol.requests import current_request
+from floeberg.protocol.errors import Cancelled, PlanTooLarge
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.status import QueryKind
 from floeberg.protocol.storage import StorageFactory
-from floeberg.protocol.tickets import Origin, ReadOptions, ReadPlan
 from floeberg.protocol.types import Json
 from floeberg.server.access import Caller
 from floeberg.server.catalogs import Catalogs, LoadedTable
-from floeberg.server.config import RedeemAt
-from floeberg.server.fleet import Placement, Worker, place
+from floeberg.server.fleet import Placement
+from floeberg.server.flight.endpoints import (
+    Endpoint,
+    Endpoints,
+    PlannedScan,
+    ScanPolicy,
+    Workers,
+    origin_of,
+)
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
-from floeberg.server.flight.sealing import seal_tickets
+from floeberg.server.flight.query_limits import check_plan, stream_limits
 from floeberg.server.planning import (
     CountResult,
     ManifestCache,
@@ -50,35 +54,9 @@ logger = logging.getLogger(__name__)
 IsCancelled = Callable[[], bool]
 """Tells whether nobody waits for the answer any more."""
 
-REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
-
 
 def nobody_leaves() -> bool:
     return False
-
-
-@dataclass(frozen=True, slots=True)
-class ScanPolicy:
-    """How scans are answered; see the keys of these names in `CoordinatorConfig`."""
-
-    ticket_seconds: float = 3600.0
-    redeem_at: RedeemAt = "workers"
-    fallbacks: int = 2
-    max_endpoints_per_worker: int = 4
-    batch_bytes: int = 2 << 20
-    max_info_bytes: int = 8 << 20
-    max_tasks: int = 20_000_000
-    bind_tickets: bool = False
-    refuse_when_full: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A sealed ticket and where to redeem it, in order; no location means where it came from."""
-
-    ticket: bytes
-    locations: tuple[str, ...]
-    expires_at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +72,6 @@ class ScanAnswer:
     total_bytes: int
     ordered: bool
     app_metadata: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedScan:
-    """A plan of a table; where it `is_restricted`, the caller may not read all of that. `query_id`
-    is what workers call it, where it is planned to be read."""
-
-    table: LoadedTable
-    plan: Plan
-    is_restricted: bool = False
-    query_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Workers:
-    """The workers that may be given tasks: those with room for a stream, and those without."""
-
-    free: tuple[Worker, ...]
-    full: tuple[Worker, ...]
-
-    def or_full(self) -> _Workers:
-        """Return all of them as free where none is."""
-        return self if self.free else _Workers(self.full, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +102,7 @@ class Scans:
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._anybody = Caller(None, catalogs)
-        self._members = members
-        self._keyring = keyring
+        self._endpoints = Endpoints(members, keyring, policy, now_ms)
         self._policy = policy
         self._open_storage = open_storage
         self._now_ms = now_ms
@@ -187,20 +141,22 @@ class Scans:
         """Plan a scan and return its endpoints. The tickets are `caller`'s, who asks.
 
         Two calls give the same tasks in the same endpoints, as long as the table and the workers
-        are the same. Raises `NoWorkers`, `FleetBusy` when none has room, and whatever is wrong with
-        the command or the table.
+        are the same. Raises `NoWorkers`, `FleetBusy` when none has room, `LimitExceeded` when
+        it is more than `caller` may have, and whatever is wrong with the command or the table.
         """
         caller = caller or self._anybody
-        began = time.monotonic()
+        began, began_ms = time.monotonic(), self._now_ms()
         outcome = "failed"
         try:
             with self._run(command, caller, is_cancelled) as run:
                 watch = Stopwatch(enter=run.enter)
                 found = self._resolve(command, caller, watch, run)
                 table, scan = found.table, found.scan
-                workers = self._admit()
+                workers = self._endpoints.admit()
                 plan = self.plan_resolved(table, scan, run)
-                planned = PlannedScan(table, plan, found.is_restricted, run.query_id)
+                check_plan(plan, caller.limits, is_restricted=found.is_restricted)
+                limits = stream_limits(plan, caller.limits, began_ms)
+                planned = PlannedScan(table, plan, found.is_restricted, run.query_id, limits)
                 answer = self._answer(planned, workers, caller.principal, watch)
                 run.endpoints = len(answer.endpoints)
             outcome = "planned"
@@ -270,10 +226,13 @@ class Scans:
             plan = self.plan_resolved(table, found.scan, run)
             planned = PlannedScan(table, plan, found.is_restricted)
             principal = caller.principal
-            workers = _Workers(*self._members.with_room()).or_full()
+            workers = self._endpoints.workers()
             endpoints: list[ExplainedEndpoint] = []
-            placements = self._placements(plan, workers, after) if workers.free else ()
-            sealed = self._endpoints(planned, placements, principal, after) if workers.free else ()
+            placements: tuple[Placement, ...] = ()
+            sealed: tuple[Endpoint, ...] = ()
+            if workers.free:
+                placements = self._endpoints.place(plan, workers, after)
+                sealed = self._endpoints.seal(planned, placements, principal, after)
             for placement, endpoint in zip(placements, sealed, strict=True):
                 tasks = plan.tasks[placement.first : placement.stop]
                 endpoints.append(
@@ -311,7 +270,9 @@ class Scans:
         is_cancelled: IsCancelled,
         kind: QueryKind = "scan",
     ) -> AbstractContextManager[PlanRun]:
-        return self._runs.run(str(command.table), caller.principal, is_cancelled, kind)
+        return self._runs.run(
+            str(command.table), caller.principal, is_cancelled, kind, caller.limits.seconds
+        )
 
     def _resolve(
         self, command: ScanCommand, caller: Caller, watch: Stopwatch, run: PlanRun
@@ -331,7 +292,7 @@ class Scans:
     def _answer(
         self,
         planned: PlannedScan,
-        workers: _Workers,
+        workers: Workers,
         principal: str | None,
         watch: Stopwatch,
     ) -> ScanAnswer:
@@ -341,106 +302,20 @@ class Scans:
                 f"the scan has {len(plan.tasks)} tasks, and at most {self._policy.max_tasks} are"
                 " handed out"
             )
-        placements = self._placements(plan, workers, watch)
+        placements = self._endpoints.place(plan, workers, watch)
         told: dict[str, Json] = {
             "table": planned.table.name,
             "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
-            "request_id": _origin(planned).request_id,
+            "request_id": origin_of(planned).request_id,
         }
         if not planned.is_restricted:
             # of files that hold other rows, too
             told |= {"tasks": len(plan.tasks), "counters": plan.counters.summary()}
         return ScanAnswer(
             schema=arrow_schema(scan.projection),
-            endpoints=self._endpoints(planned, placements, principal, watch),
+            endpoints=self._endpoints.seal(planned, placements, principal, watch),
             total_records=-1 if plan.total_records is None else plan.total_records,
             total_bytes=-1 if planned.is_restricted else plan.total_bytes,
             ordered=scan.request.ordered,
             app_metadata=dump_json(told),
         )
-
-    def _admit(self) -> _Workers:
-        """Return the workers for a scan. What they said last is some seconds old, and others plan
-        for them too: a worker that has no room after all refuses by itself.
-        """
-        workers = _Workers(*self._members.with_room())
-        if not workers.free and self._policy.refuse_when_full and workers.full:
-            raise FleetBusy(len(workers.full))
-        workers = workers.or_full()
-        if not workers.free:
-            raise NoWorkers()
-        return workers
-
-    def _placements(self, plan: Plan, workers: _Workers, watch: Stopwatch) -> tuple[Placement, ...]:
-        with watch.step("place tasks on workers"):
-            return place(
-                plan.tasks.sizes,
-                workers.free,
-                full=workers.full,
-                affinity=plan.tasks.locations,
-                endpoints_per_worker=(
-                    min(2, self._policy.max_endpoints_per_worker),
-                    self._policy.max_endpoints_per_worker,
-                ),
-                fallbacks=self._policy.fallbacks,
-                one_endpoint=plan.scan.request.limit is not None,
-            )
-
-    def _endpoints(
-        self,
-        planned: PlannedScan,
-        placements: tuple[Placement, ...],
-        principal: str | None,
-        watch: Stopwatch,
-    ) -> tuple[Endpoint, ...]:
-        expires_at_ms = self._now_ms() + int(self._policy.ticket_seconds * 1000)
-        with watch.step("seal tickets"):
-            tickets = seal_tickets(
-                self._read_plan(planned),
-                planned.plan.tasks,
-                [(p.first, p.stop) for p in placements],
-                self._keyring,
-                principal=principal,
-                bound=self._policy.bind_tickets and principal is not None,
-                expires_at_ms=expires_at_ms,
-                max_info_bytes=self._policy.max_info_bytes,
-                origin=_origin(planned),
-            )
-            return tuple(
-                Endpoint(ticket, self._locations(p.workers), expires_at_ms)
-                for ticket, p in zip(tickets, placements, strict=True)
-            )
-
-    def _read_plan(self, planned: PlannedScan) -> ReadPlan:
-        scan = planned.plan.scan
-        return ReadPlan(
-            metadata=scan.metadata.for_reading(scan.snapshot),
-            schema_id=scan.schema.schema_id,
-            projection=scan.projection,
-            tasks=(),  # a ticket has its own
-            storage=planned.table.storage,
-            options=ReadOptions(
-                batch_size=None,
-                batch_bytes=self._policy.batch_bytes,
-                limit=scan.request.limit,
-            ),
-        )
-
-    def _locations(self, workers: tuple[Worker, ...]) -> tuple[str, ...]:
-        named = tuple(worker.location for worker in workers)
-        match self._policy.redeem_at:
-            case "workers":
-                return named
-            case "coordinator":
-                return ()
-            case "both":
-                return (*named, REUSE_CONNECTION)
-            case _:
-                assert_never(self._policy.redeem_at)
-
-
-def _origin(planned: PlannedScan) -> Origin:
-    table, request = planned.table.name, current_request()
-    if request is None:
-        return Origin(planned.query_id, table=table)
-    return Origin(planned.query_id, request.request_id, table, request.traceparent)

@@ -11,7 +11,7 @@ from floeberg.protocol.plan_codec import PlanEncoder, listed_bytes
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.tickets import NO_ORIGIN, Origin, seal_encoded
+from floeberg.protocol.tickets import NO_LIMITS, NO_ORIGIN, Origin, StreamLimits, seal_encoded
 
 MAX_ANSWER_BYTES = 512 << 20
 """Beyond 2 GiB of answer, pyarrow ends the process; no client takes as much as this."""
@@ -34,6 +34,7 @@ def seal_tickets(
     expires_at_ms: int,
     max_info_bytes: int,
     origin: Origin = NO_ORIGIN,
+    limits: StreamLimits = NO_LIMITS,
 ) -> list[bytes]:
     """Return a ticket for each run of `tasks`, from a first one up to another, read as `plan` says.
 
@@ -53,6 +54,7 @@ def seal_tickets(
             bound=bound,
             expires_at_ms=expires_at_ms,
             origin=origin,
+            limits=limits,
         )
 
     tickets = []

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from floeberg.process.background import Background
 from floeberg.process.storage.abandonable import AbandonableStorage
-from floeberg.protocol.errors import Cancelled, PlanTimeout
+from floeberg.protocol.errors import Cancelled, LimitExceeded, PlanTimeout
 from floeberg.protocol.storage import Storage
 from floeberg.server.planning.plan import Plan
 from floeberg.server.planning.seats import Seats
@@ -65,7 +65,8 @@ class PlanRun:
     """One plan in the making. Safe to use from several threads, some of which may outlive it.
 
     `is_cancelled` tells whether anybody still waits; it is not asked any more once the run has
-    ended. `seconds` is how long the plan may take, None for as long as it likes.
+    ended. `seconds` is how long the plan may take, and `limit_seconds` how long a query of the
+    principal may take in all; None is for as long as it likes.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class PlanRun:
         *,
         is_cancelled: Callable[[], bool] = lambda: False,
         seconds: float | None = None,
+        limit_seconds: float | None = None,
         turns: Turns | None = None,
         seats: Seats | None = None,
         background: Background | None = None,
@@ -82,6 +84,7 @@ class PlanRun:
     ) -> None:
         self._is_cancelled = is_cancelled
         self._seconds = seconds
+        self._limit_seconds = limit_seconds
         self._turns = turns
         self._seats = seats
         self._background = background
@@ -118,7 +121,8 @@ class PlanRun:
     # --- what a plan says -------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise `Cancelled` when nobody waits any more, `PlanTimeout` when the time is over."""
+        """Raise `Cancelled` when nobody waits any more, `PlanTimeout` when the plan's time is over,
+        `LimitExceeded` when the query's is."""
         with self._lock:
             if self._ended or self._is_cancelled():
                 raise Cancelled("the client cancelled the call")
@@ -126,6 +130,8 @@ class PlanRun:
             is_long = now >= self._tell_at
             if is_long:
                 self._tell_at = now + _TOLD_EVERY_SECONDS
+        if self._limit_seconds is not None and now >= self._began + self._limit_seconds:
+            raise LimitExceeded("seconds", self._limit_seconds, "planning alone has taken longer")
         if self._seconds is not None and now >= self._began + self._seconds:
             raise self._timeout()
         if is_long:

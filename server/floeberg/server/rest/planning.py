@@ -34,6 +34,7 @@ from floeberg.protocol.types import Json
 from floeberg.server.access import Caller
 from floeberg.server.catalogs import LoadedTable
 from floeberg.server.flight.plan_runs import PlanRuns
+from floeberg.server.flight.query_limits import check_plan
 from floeberg.server.flight.scans import Scans
 from floeberg.server.planning import Plan, PlanRun, rest_scan_tasks
 from floeberg.server.rest.errors import NoSuchPlanTask
@@ -93,11 +94,13 @@ class RestPlanner:
         """
         request = PlanTableScanRequest.parse(body)
         name = _name(catalog, identifier)
-        with self._runs.run(name, caller.principal, cancelled.is_set, "rest-plan") as run:
+        seconds = caller.limits.seconds
+        with self._runs.run(name, caller.principal, cancelled.is_set, "rest-plan", seconds) as run:
             table = _load(catalog, identifier, caller, run)
             scan = _resolved(table, request)
             key = _key(catalog, identifier, scan, request)
             plan = self._scans.plan_resolved(table, scan, run)
+            check_plan(plan, caller.limits)
         return PlanTask(key, 0, len(self._keep(key, plan).tasks))
 
     def fetch(

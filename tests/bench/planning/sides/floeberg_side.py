@@ -20,9 +20,10 @@ from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.registration import RegisterWorker, seal_registration
 from floeberg.protocol.sealing import Keyring
 from floeberg.server.catalogs import Catalogs, WarehouseCatalog
+from floeberg.server.flight.endpoints import ScanPolicy
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
-from floeberg.server.flight.scans import ScanPolicy, Scans
+from floeberg.server.flight.scans import Scans
 from floeberg.server.planning import ManifestCache, SegmentFiles
 from tests.bench.planning.questions import Filter
 from tests.bench.planning.sides.serving import serve

@@ -1,0 +1,181 @@
+"""Hand a plan out: which worker reads which tasks, and what each endpoint's ticket says.
+
+Knows nothing of Flight.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from floeberg.protocol.errors import FleetBusy, NoWorkers
+from floeberg.protocol.requests import current_request
+from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.tickets import NO_LIMITS, Origin, ReadOptions, ReadPlan, StreamLimits
+from floeberg.server.catalogs import LoadedTable
+from floeberg.server.config import RedeemAt
+from floeberg.server.fleet import Placement, Worker, place
+from floeberg.server.flight.members import Members
+from floeberg.server.flight.sealing import seal_tickets
+from floeberg.server.planning import Plan, Stopwatch
+
+REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPolicy:
+    """How scans are answered; see the keys of these names in `CoordinatorConfig`."""
+
+    ticket_seconds: float = 3600.0
+    redeem_at: RedeemAt = "workers"
+    fallbacks: int = 2
+    max_endpoints_per_worker: int = 4
+    batch_bytes: int = 2 << 20
+    max_info_bytes: int = 8 << 20
+    max_tasks: int = 20_000_000
+    bind_tickets: bool = False
+    refuse_when_full: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A sealed ticket and where to redeem it, in order; no location means where it came from."""
+
+    ticket: bytes
+    locations: tuple[str, ...]
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedScan:
+    """A plan of a table; where it `is_restricted`, the caller may not read all of that. `query_id`
+    is what workers call it, where it is planned to be read, and they hold it to `limits`."""
+
+    table: LoadedTable
+    plan: Plan
+    is_restricted: bool = False
+    query_id: str | None = None
+    limits: StreamLimits = NO_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The workers that may be given tasks: those with room for a stream, and those without."""
+
+    free: tuple[Worker, ...]
+    full: tuple[Worker, ...]
+
+    def or_full(self) -> Workers:
+        """Return all of them as free where none is."""
+        return self if self.free else Workers(self.full, ())
+
+
+class Endpoints:
+    """Makes the endpoints of plans. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        members: Members,
+        keyring: Keyring,
+        policy: ScanPolicy,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._members = members
+        self._keyring = keyring
+        self._policy = policy
+        self._now_ms = now_ms
+
+    def workers(self) -> Workers:
+        """Return the workers that may be given tasks, full ones where no other is there."""
+        return Workers(*self._members.with_room()).or_full()
+
+    def admit(self) -> Workers:
+        """Return the workers for a scan. Raises `NoWorkers`, and `FleetBusy` when none has room.
+
+        What they said last is some seconds old, and others plan
+        for them too: a worker that has no room after all refuses by itself.
+        """
+        free, full = self._members.with_room()
+        if full and not free and self._policy.refuse_when_full:
+            raise FleetBusy(len(full))
+        workers = Workers(free, full).or_full()
+        if not workers.free:
+            raise NoWorkers()
+        return workers
+
+    def place(self, plan: Plan, workers: Workers, watch: Stopwatch) -> tuple[Placement, ...]:
+        with watch.step("place tasks on workers"):
+            return place(
+                plan.tasks.sizes,
+                workers.free,
+                full=workers.full,
+                affinity=plan.tasks.locations,
+                endpoints_per_worker=(
+                    min(2, self._policy.max_endpoints_per_worker),
+                    self._policy.max_endpoints_per_worker,
+                ),
+                fallbacks=self._policy.fallbacks,
+                one_endpoint=plan.scan.request.limit is not None,
+            )
+
+    def seal(
+        self,
+        planned: PlannedScan,
+        placements: tuple[Placement, ...],
+        principal: str | None,
+        watch: Stopwatch,
+    ) -> tuple[Endpoint, ...]:
+        expires_at_ms = self._now_ms() + int(self._policy.ticket_seconds * 1000)
+        with watch.step("seal tickets"):
+            tickets = seal_tickets(
+                self._read_plan(planned),
+                planned.plan.tasks,
+                [(p.first, p.stop) for p in placements],
+                self._keyring,
+                principal=principal,
+                bound=self._policy.bind_tickets and principal is not None,
+                expires_at_ms=expires_at_ms,
+                max_info_bytes=self._policy.max_info_bytes,
+                origin=origin_of(planned),
+                limits=planned.limits,
+            )
+            return tuple(
+                Endpoint(ticket, self._locations(p.workers), expires_at_ms)
+                for ticket, p in zip(tickets, placements, strict=True)
+            )
+
+    def _read_plan(self, planned: PlannedScan) -> ReadPlan:
+        scan = planned.plan.scan
+        return ReadPlan(
+            metadata=scan.metadata.for_reading(scan.snapshot),
+            schema_id=scan.schema.schema_id,
+            projection=scan.projection,
+            tasks=(),  # a ticket has its own
+            storage=planned.table.storage,
+            options=ReadOptions(
+                batch_size=None,
+                batch_bytes=self._policy.batch_bytes,
+                limit=scan.request.limit,
+            ),
+        )
+
+    def _locations(self, workers: tuple[Worker, ...]) -> tuple[str, ...]:
+        named = tuple(worker.location for worker in workers)
+        match self._policy.redeem_at:
+            case "workers":
+                return named
+            case "coordinator":
+                return ()
+            case "both":
+                return (*named, REUSE_CONNECTION)
+            case _:
+                assert_never(self._policy.redeem_at)
+
+
+def origin_of(planned: PlannedScan) -> Origin:
+    table, request = planned.table.name, current_request()
+    if request is None:
+        return Origin(planned.query_id, table=table)
+    return Origin(planned.query_id, request.request_id, table, request.traceparent)
