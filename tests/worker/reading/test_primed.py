@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from floeberg.process.background import Background
-from floeberg.process.storage.interruptible import InterruptibleStorage
+from floeberg.process.storage.abandonable import AbandonableStorage, Ask
 from floeberg.protocol.errors import Cancelled, MissingFile
 from floeberg.worker.reading.primed import PrimedStorage
 from tests.support.reads import CountingStorage
@@ -57,7 +57,12 @@ def test_what_ends_a_round_ends_the_reads_that_it_is_for(
     def over() -> None:
         raise Cancelled("over")
 
-    storage = PrimedStorage(InterruptibleStorage(counting, over), Background(1, "test-prime"))
+    requests = Background(1, "test-request")
+    ask: Ask = lambda request: requests.ask(request, over)  # noqa: E731
+    storage = PrimedStorage(
+        AbandonableStorage(counting, ask, over),
+        Background(1, "test-prime"),
+    )
     storage.prime([(files[0], (0, 1)), (files[1], (0, 1))])
 
     for location in files[:2]:

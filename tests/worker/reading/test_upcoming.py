@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from floeberg.process.background import Background
-from floeberg.process.storage.interruptible import InterruptibleStorage
+from floeberg.process.storage.abandonable import AbandonableStorage, Ask
 from floeberg.protocol.errors import Cancelled, MissingFile
 from floeberg.protocol.plans import ReadOptions, ReadPlan, ResumePlace
 from floeberg.worker.files.windows import Ahead
@@ -240,8 +240,11 @@ def test_a_filter_that_keeps_nothing_is_interrupted(
         if len(storage.rounds) >= 3:
             raise Cancelled("over")
 
+    requests = Background(4, "test-request")
+    ask: Ask = lambda request: requests.ask(request, check)  # noqa: E731
+
     with pytest.raises(Cancelled):
-        list(to_batches_for_tasks(plan, InterruptibleStorage(storage, check), ahead=ahead))
+        list(to_batches_for_tasks(plan, AbandonableStorage(storage, ask, check), ahead=ahead))
 
     assert len(storage.rounds) <= 3 + 4  # each thread may have had one under way
 

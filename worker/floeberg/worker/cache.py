@@ -12,6 +12,9 @@ from floeberg.protocol.errors import Unavailable
 
 DEFAULT_CACHE_BYTES = 256 << 20
 
+# how soon a caller that waits for another's load notices that nobody waits for it
+_CHECK_SECONDS = 0.05
+
 
 class Sized(Protocol):
     @property
@@ -36,12 +39,15 @@ class LoadingCache:
         """How often something was there, or being loaded by another thread."""
         self.misses = 0
 
-    def get(self, key: Hashable, load: Callable[[], T]) -> T:
+    def get(
+        self, key: Hashable, load: Callable[[], T], check: Callable[[], None] = lambda: None
+    ) -> T:
         """Return what `load` gave for `key`, calling it only when that is not in the cache.
 
         A `load` that raises leaves nothing behind; whoever waited for it gets its error too, unless
         that may pass: a load ends early when the client of its own stream has gone. `key` decides
-        the type of what is kept, so one key always goes with one kind of `load`.
+        the type of what is kept, so one key always goes with one kind of `load`. `check` is called
+        several times a second while another thread loads; what it raises comes out of here.
         """
         while True:
             with self._lock:
@@ -55,6 +61,8 @@ class LoadingCache:
                     self.hits += 1
             if found is None:
                 return self._load(key, entry, load)
+            while not _is_done(entry):
+                check()
             try:
                 return cast(T, entry.result())
             except Unavailable:
@@ -91,3 +99,12 @@ class LoadingCache:
     def size_bytes(self) -> int:
         """Bytes of what is kept."""
         return self._bytes
+
+
+def _is_done(entry: Future[Sized]) -> bool:
+    """Say whether an entry is loaded, or has failed, within a moment."""
+    try:
+        entry.exception(_CHECK_SECONDS)
+    except TimeoutError:
+        return False
+    return True

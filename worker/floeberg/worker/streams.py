@@ -11,12 +11,13 @@ import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from floeberg.process.auth import Principal, check_redeemer
-from floeberg.process.storage.interruptible import InterruptibleStorage
+from floeberg.process.background import Background
+from floeberg.process.storage.abandonable import AbandonableStorage
 from floeberg.process.tracing import begin_span
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import Cancelled, FloebergError, LimitExceeded, ServerUnavailable
@@ -37,6 +38,11 @@ from floeberg.worker.query_rows import QueryRows
 from floeberg.worker.stream_log import StreamLog, StreamRecord
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# a store that hangs holds the threads of streams that were left, and nobody waits for one of those
+_REQUESTS_AT_ONCE = 512
 
 
 class Placed(Protocol):
@@ -89,6 +95,7 @@ class Redeemer:
         self._open_storage = open_storage
         self._log = log
         self._now_ms = now_ms
+        self._requests = Background(_REQUESTS_AT_ONCE, "floeberg-request")
         self._query_rows = QueryRows()
         self._draining = threading.Event()
         self._cut = threading.Event()
@@ -156,6 +163,9 @@ class Redeemer:
                 raise ServerUnavailable("the worker stopped in the middle of the stream")
             limits.check()
 
+        def ask(request: Callable[[], T], /) -> T:
+            return self._requests.ask(request, check)
+
         record = self._log.record(ticket)
         limits = _Limits(ticket, record, self._query_rows, self._now_ms)
         request = current_request()
@@ -174,7 +184,7 @@ class Redeemer:
         task = ticket.resume.task
         try:
             with self._log.follow(record):
-                storage = InterruptibleStorage(self._open_storage(plan.storage), check)
+                storage = AbandonableStorage(self._open_storage(plan.storage), ask, check)
                 for placed in self._read(plan, storage, resume=ticket.resume):
                     check()
                     rows, size = placed.batch.num_rows, placed.batch.nbytes

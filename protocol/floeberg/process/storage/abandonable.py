@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -16,6 +16,15 @@ T = TypeVar("T")
 class Ask(Protocol):
     def __call__(self, request: Callable[[], T], /) -> T:
         """Return what `request` returns, or raise what it raises, unless it is left before."""
+        ...
+
+
+@runtime_checkable
+class Leavable(Protocol):
+    """What can say that it is not to be waited for any more."""
+
+    def check(self) -> None:
+        """Raise when nobody waits any more."""
         ...
 
 
@@ -32,6 +41,9 @@ class AbandonableStorage:
         self._ask_for = ask
         self._check = check
 
+    def check(self) -> None:
+        self._check()
+
     def read(self, location: str) -> bytes:
         return self._ask(location, lambda: self._inner.read(location))
 
@@ -41,6 +53,9 @@ class AbandonableStorage:
     def read_many(
         self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
     ) -> list[list[bytes] | FloebergError]:
+        if all(self._inner.is_local(location) for location, _ in requests):
+            self._check()
+            return self._inner.read_many(requests)
         return self._ask_for(lambda: self._inner.read_many(requests))
 
     def size(self, location: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from floeberg.process.storage.abandonable import Leavable
 from floeberg.process.storage.ranges import Range
 from floeberg.protocol.errors import CorruptDeletes
 from floeberg.protocol.files import Content, DeleteFile
@@ -128,12 +129,14 @@ class DeleteLoader:
         return self._cache.get(
             self._vector_key(file),
             lambda: load_deletion_vector(self._storage, file, self._verify_crc),
+            self._check,
         ).positions
 
     def _position_file(self, file: DeleteFile, location: str) -> Positions:
         return self._cache.get(
             self._positions_key(file),
             lambda: load_position_deletes(self._storage, file, self._verify_crc),
+            self._check,
         ).of(location)
 
     def _equality(self, files: Sequence[DeleteFile]) -> EqualityDeletes:
@@ -142,7 +145,7 @@ class DeleteLoader:
         types = _types(fields)
         key = ("keys", types, *(self._file_key(file) for file in files))
         return EqualityDeletes(
-            fields, self._cache.get(key, lambda: self._key_set(files, fields, types))
+            fields, self._cache.get(key, lambda: self._key_set(files, fields, types), self._check)
         )
 
     def _key_set(
@@ -157,7 +160,12 @@ class DeleteLoader:
         return self._cache.get(
             self._columns_key(file, types),
             lambda: load_key_columns(self._storage, self._metadata, file, fields, self._verify_crc),
+            self._check,
         )
+
+    def _check(self) -> None:
+        if isinstance(self._storage, Leavable):
+            self._storage.check()
 
     def _vector_key(self, file: DeleteFile) -> Hashable:
         return ("vector", *self._file_key(file), file.content_offset, file.content_size_bytes)

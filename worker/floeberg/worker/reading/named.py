@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 
+from floeberg.process.storage.abandonable import Leavable
 from floeberg.protocol.errors import MissingFile, StaleTicket
 from floeberg.protocol.file_tables import without_metrics
 from floeberg.protocol.files import ManifestFile
@@ -37,12 +38,16 @@ def resolved(plan: ReadPlan, storage: Storage, manifests: LoadingCache | None = 
 def _segments(
     plan: ReadPlan, manifests: Sequence[ManifestFile], storage: Storage, cache: LoadingCache
 ) -> list[Segment]:
+    def check() -> None:
+        if isinstance(storage, Leavable):
+            storage.check()
+
     def segment(manifest: ManifestFile) -> Segment:
         # what a manifest says of its files depends on what its list says of it
         facts = (manifest.spec_id, manifest.sequence_number)
         origin = (manifest.added_snapshot_id, manifest.first_row_id)
         key = (plan.storage.store, plan.metadata.table_uuid, manifest.location, facts, origin)
-        return cache.get(key, lambda: _read(manifest, storage))
+        return cache.get(key, lambda: _read(manifest, storage), check)
 
     if len(manifests) < 2:
         return list(map(segment, manifests))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from floeberg.process.background import Background, Job
+from floeberg.process.storage.abandonable import Leavable
 from floeberg.process.storage.ranges import Range
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.storage import Storage
@@ -28,6 +29,11 @@ class PrimedStorage:
         self._background = background
         self._lock = threading.Lock()
         self._primed: dict[Part, tuple[Job[_Answers], int]] = {}
+
+    def check(self) -> None:
+        """Raise when nobody waits for this storage any more."""
+        if isinstance(self._inner, Leavable):
+            self._inner.check()
 
     def prime(self, parts: Sequence[Part]) -> None:
         """Ask for `parts` in the background, all at once, to be read by exactly these ranges."""
