@@ -16,8 +16,10 @@ from typing import Any, ClassVar, NoReturn, TypeVar, cast
 import pyarrow.flight as fl
 
 from floeberg.process.auth import Gate, Principal
+from floeberg.process.connections import close_connections
 from floeberg.process.failures import Failures
 from floeberg.process.flight_requests import MIDDLEWARE, RequestMiddlewareFactory, request_of_call
+from floeberg.process.stalls import StalledClients
 from floeberg.process.tracing import span
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import as_flight_errors
@@ -107,10 +109,15 @@ class FlightService(fl.FlightServerBase):
         failures: Failures,
         tls: list[tuple[str, str]] | None = None,
         client_roots: str | None = None,
+        stall_seconds: float = 0.0,
     ) -> None:
         """Listen at `location`, with TLS if there is a certificate; with `client_roots`, clients
-        must show one that is signed by those."""
+        must show one that is signed by those. Who takes nothing for `stall_seconds` is cut off; 0
+        is for ever."""
         self._gate = gate
+        self._stalled = StalledClients(
+            stall_seconds, lambda peer: close_connections(peer, self.port) > 0
+        )
         self._failures = failures
         super().__init__(
             location,
@@ -175,6 +182,20 @@ class FlightService(fl.FlightServerBase):
         finally:
             with working_on(request or request_of_call(context)):
                 items.close()
+
+    def streaming(
+        self,
+        batches: Generator[T, None, None],
+        context: fl.ServerCallContext,
+        request: RequestContext | None = None,
+    ) -> Generator[T, None, None]:
+        """Yield the batches of a stream as `answering_with` does, to a client that may stall."""
+        sent = self.answering_with(batches, context, request)
+        return self._stalled.follow(_text(context.peer()), sent)
+
+    def shutdown(self) -> None:
+        self._stalled.close()
+        super().shutdown()
 
     def principal(self, context: fl.ServerCallContext) -> Principal | None:
         """Return who calls, None where nobody needs to say so.

@@ -111,6 +111,13 @@ class ServiceConfig:
         minimum=0,
         maximum=86400,
     )
+    stall_seconds: float = option(
+        600.0,
+        "How long a client may take nothing from any of the streams on one connection. Then the"
+        " connection is closed; floeberg's client resumes when it reads on. 0 is for ever.",
+        minimum=0,
+        maximum=86400,
+    )
     ready_file: Path | None = option(
         None, "A file to write the bound addresses to, as JSON, once requests are answered."
     )

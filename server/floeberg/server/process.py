@@ -151,6 +151,7 @@ class CoordinatorService:
                 self._failures,
                 config.tls_pair(),
                 config.client_roots(),
+                config.stall_seconds,
             )
         except (pa.ArrowException, OSError) as exc:
             raise BadConfig(

@@ -122,6 +122,7 @@ class WorkerService:
                 self._failures,
                 config.tls_pair(),
                 config.client_roots(),
+                config.stall_seconds,
             )
         except (pa.ArrowException, OSError) as exc:
             raise BadConfig(

@@ -33,10 +33,11 @@ class WorkerServer(FlightService):
         failures: Failures,
         tls: list[tuple[str, str]] | None = None,
         client_roots: str | None = None,
+        stall_seconds: float = 0.0,
     ) -> None:
         self._redeemer = redeemer
         self._status = status
-        super().__init__(location, gate, failures, tls, client_roots)
+        super().__init__(location, gate, failures, tls, client_roots, stall_seconds)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         # A refusal must be raised here: clients try an endpoint's next location only until the
@@ -45,7 +46,7 @@ class WorkerServer(FlightService):
             caller = self.principal(context)
             stream = self._redeemer.redeem(ticket.ticket, cancellation(context), caller)
             request = current_request()  # the ticket's
-        sent = self.answering_with(stream.batches, context, request)
+        sent = self.streaming(stream.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata
         batches = cast(Iterator[pa.RecordBatch], sent)
         return fl.GeneratorStream(stream.schema, batches)

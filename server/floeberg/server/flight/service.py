@@ -46,13 +46,14 @@ class CoordinatorServer(FlightService):
         failures: Failures,
         tls: list[tuple[str, str]] | None = None,
         client_roots: str | None = None,
+        stall_seconds: float = 0.0,
     ) -> None:
         self._callers = callers
         self._scans = scans
         self._actions = actions
         self._proxy = proxy
         self._draining = threading.Event()
-        super().__init__(location, gate, failures, tls, client_roots)
+        super().__init__(location, gate, failures, tls, client_roots, stall_seconds)
 
     def drain(self) -> None:
         """Refuse new streams from now on; planning and actions go on until `shutdown`."""
@@ -94,7 +95,7 @@ class CoordinatorServer(FlightService):
                 raise ServerUnavailable("the coordinator is stopping; try again")
             relay = self._proxy.redeem(ticket.ticket, caller)
             request = current_request()  # the ticket's
-        sent = self.answering_with(relay.batches, context, request)
+        sent = self.streaming(relay.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata
         batches = cast(Iterator[pa.RecordBatch], sent)
         return fl.GeneratorStream(relay.schema, batches)
