@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from floeberg.client import connect
-from floeberg.protocol.errors import ServerUnavailable
+from floeberg.protocol.errors import BadRequest, ServerUnavailable
 from tests.support.certificates import Certificate, loopback_certificate
 from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.orders import live_ids
@@ -74,6 +75,46 @@ def test_streams_are_read_through_the_coordinator_where_it_relays_them(
         scan = lake.table("db.orders").scan()
 
         assert sorted(scan.to_arrow()["id"].to_pylist()) == list(live_ids())
+
+
+def test_the_next_coordinator_is_asked_when_one_is_away(fleet: LocalFleet):
+    nobody = "grpc+tcp://127.0.0.1:1"
+    with connect([nobody, fleet.location]) as lake:
+        scan = lake.table("db.orders").scan(select=["id"])
+
+        assert sorted(scan.to_arrow()["id"].to_pylist()) == list(live_ids())
+        assert lake._connection.location == fleet.location
+        assert lake.tables()
+
+
+def test_coordinators_that_are_all_away_are_told_after_one_round():
+    with (
+        connect(["grpc+tcp://127.0.0.1:1", "grpc+tcp://127.0.0.1:2"]) as lake,
+        pytest.raises(ServerUnavailable, match="2 cannot be reached"),
+    ):
+        lake.tables()
+
+
+@pytest.mark.parametrize("locations", [[], ["grpc://a:1", "grpc+tls://b:1"], ["http://a:1"]])
+def test_coordinators_that_do_not_go_together_are_refused(locations: list[str]):
+    with pytest.raises(BadRequest):
+        connect(locations)
+
+
+def test_a_coordinator_that_restarts_is_waited_for(warehouse: Path):
+    with local_fleet(warehouse) as fleet, connect(fleet.location) as lake:
+        scan = lake.table("db.orders").scan(select=["id"])
+        ids = sorted(scan.to_arrow()["id"].to_pylist())
+        planned = scan.planned()
+        restarting = threading.Thread(target=fleet.restart_coordinator)
+        restarting.start()
+
+        # it knows no worker at first, and then those that register again
+        assert sorted(scan.to_arrow()["id"].to_pylist()) == ids
+
+        restarting.join()
+        # what the one before has handed out is still good
+        assert sum(batch.num_rows for batch in planned.batches()) == len(ids)
 
 
 def test_clients_are_lent_again_until_they_break(fleet: LocalFleet):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
-from floeberg.client import RemoteScan, RetryPolicy, connect
+from floeberg.client import Progress, RemoteScan, RetryPolicy, connect
 from floeberg.client.connection import Connection
 from floeberg.client.scan import PlannedScan
 from floeberg.protocol.commands import ScanCommand
@@ -25,12 +25,12 @@ from floeberg.protocol.errors import (
 from floeberg.protocol.plans import START
 from tests.support.breaking import BreakingRead, CuttingProxy
 from tests.support.fleet import LocalFleet, local_fleet
-from tests.support.gate import Gate
+from tests.support.gate import NO_HURRY, Gate
 from tests.support.lake import FileLayout, TableWriter, required, schema
 from tests.support.waiting import wait_until
 
 ROWS = list(range(300))
-AT_ONCE = RetryPolicy(rounds=3, base_seconds=0)
+AT_ONCE = RetryPolicy(rounds=3, base_seconds=0, patience_seconds=0)
 
 Fleet = Callable[..., LocalFleet]
 
@@ -181,11 +181,46 @@ def test_a_location_that_nobody_can_reach_is_named_with_what_may_help(empty_flee
     assert "--advertise" in str(raised.value)
 
 
-def test_pauses_grow_with_each_round_up_to_a_bound():
-    policy = RetryPolicy(base_seconds=0.5, most_seconds=3, random=lambda: 1.0)
+def test_a_stream_goes_on_at_a_worker_that_came_after_the_plan(empty_fleet: LocalFleet):
+    old = empty_fleet.add_worker(BreakingRead(2, gone))
+    scan = replace(scan_of(empty_fleet, limit=100), policy=RetryPolicy(base_seconds=0.01))
+    planned = scan.planned()
+    batches = planned.batches()
+    before = next(batches).num_rows
+    empty_fleet.workers.remove(old)
+    old.stop(NO_HURRY)
+    late = BreakingRead(1000, gone)
+    empty_fleet.add_worker(late)
 
-    assert [policy.pause_seconds(n) for n in (1, 2, 3, 9)] == [1, 2, 3, 3]
-    assert RetryPolicy(random=lambda: 0.0).pause_seconds(5) == 0
+    assert before + sum(batch.num_rows for batch in batches) == 100
+
+    assert late.resumed
+    assert planned.info.endpoints[0].locations[0].uri.decode() == old.location
+
+
+def test_a_worker_that_was_away_is_tried_last_for_a_while(empty_fleet: LocalFleet):
+    now = 0.0
+    connection = Connection(empty_fleet.location, clock=lambda: now)
+    named = ["grpc://a:1", None, "grpc://b:1"]
+
+    connection.avoid("grpc://a:1")
+
+    assert connection.likely_first(named) == [None, "grpc://b:1", "grpc://a:1"]
+    now = 11.0
+    assert connection.likely_first(named) == named
+
+
+def test_streams_that_broke_and_went_on_are_told(empty_fleet: LocalFleet):
+    for _ in range(2):
+        empty_fleet.add_worker(BreakingRead(4, gone))
+    told: list[Progress] = []
+
+    found = values(scan_of(empty_fleet, limit=100, on_progress=told.append))
+
+    # twelve batches, of which the streams bring four at a time
+    assert len(found) == 100
+    assert sum(p.resumed_streams for p in told) == (len(told) - 2) // 4
+    assert sum(p.rows for p in told) == 100
 
 
 # --- ending ---------------------------------------------------------------------------------------

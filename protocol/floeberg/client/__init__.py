@@ -7,8 +7,9 @@ with connect("grpc://localhost:8815") as lake:
 """
 
 from floeberg.client.lake import Lake, RemoteTable, TableListing, connect
+from floeberg.client.retries import RetryPolicy
 from floeberg.client.scan import RemoteScan
-from floeberg.client.streams import Progress, RetryPolicy
+from floeberg.client.streams import Progress
 
 __all__ = [
     "Lake",

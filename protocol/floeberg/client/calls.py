@@ -1,28 +1,93 @@
-"""Actions: questions to the coordinator that are not scans."""
+"""Calls to the coordinator, which are tried again where that may help: they change nothing."""
 
 from __future__ import annotations
 
+import logging
+import time
+from collections.abc import Callable
 from typing import TypeVar
 
 import pyarrow.flight as fl
 from pydantic import BaseModel
 
 from floeberg.client.connection import Connection
+from floeberg.client.retries import Attempts, RetryPolicy
 from floeberg.client.unreachable import floeberg_errors
 from floeberg.protocol.actions import Action
 from floeberg.protocol.bodies import Reply
-from floeberg.protocol.requests import current_request, new_request
+from floeberg.protocol.errors import NoWorkers, Unavailable
+from floeberg.protocol.requests import RequestContext, current_request, new_request
 
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 RequestT = TypeVar("RequestT", bound=BaseModel)
 ReplyT = TypeVar("ReplyT", bound=Reply)
 
+Call = Callable[[fl.FlightClient, fl.FlightCallOptions], T]
+
+_USUAL = RetryPolicy()
+
 
 def ask(
-    connection: Connection, action: Action[RequestT, ReplyT], body: bytes = b"{}"
+    connection: Connection,
+    action: Action[RequestT, ReplyT],
+    body: bytes = b"{}",
+    policy: RetryPolicy = _USUAL,
 ) -> list[ReplyT]:
     """Return every result of `action`; most have one, long answers a page each."""
+
+    def call(client: fl.FlightClient, options: fl.FlightCallOptions) -> list[bytes]:
+        results = client.do_action(fl.Action(action.name, body), options)
+        return [result.body.to_pybytes() for result in results]
+
     request = current_request() or new_request()
-    with connection.client() as client, floeberg_errors(connection.location, request):
-        results = client.do_action(fl.Action(action.name, body), connection.call_options(request))
-        raw = [result.body.to_pybytes() for result in results]
+    raw = ask_coordinator(connection, action.name, call, request, policy)
     return [action.parse_reply(page) for page in raw]
+
+
+def ask_coordinator(
+    connection: Connection,
+    name: str,
+    call: Call[T],
+    request: RequestContext,
+    policy: RetryPolicy,
+) -> T:
+    """Return what `call` returns, as soon as one of the coordinators answers it.
+
+    Raises what the last of them said once `policy` gives up, and at once what asking again would
+    not change. `name` is what kind of call it is.
+    """
+    attempts = Attempts(policy, connection.budget)
+    while True:
+        location = connection.location
+        try:
+            with connection.client(location) as client, floeberg_errors(location, request):
+                answer = call(client, connection.call_options(request))
+        except Unavailable as error:
+            # one that has no workers may get some, if it had some before
+            needed_worker = isinstance(error, NoWorkers)
+            pause = attempts.pause_after(
+                error,
+                len(connection.coordinators),
+                was_served=(
+                    connection.has_met_worker if needed_worker else connection.has_met_coordinator
+                ),
+            )
+            if pause is None:
+                raise
+            connection.turn_from(location)
+            logger.info(
+                "call failed; trying again",
+                extra={
+                    "call": name,
+                    "location": location,
+                    "seconds": round(pause, 3),
+                    "why": str(error),
+                    "request_id": request.request_id,
+                },
+            )
+            time.sleep(pause)
+        else:
+            connection.has_met_coordinator = True
+            return answer

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.client.credentials import Credentials, NoCredentials
+from floeberg.client.retries import Clock, RetryBudget, connection_budget
 from floeberg.client.unreachable import floeberg_errors
 from floeberg.process.calling import NO_TLS, ClientTls
 from floeberg.protocol.errors import BadRequest, Unauthenticated
@@ -32,6 +34,10 @@ _CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.keepalive_time_ms", 330_000),
     ("grpc.keepalive_timeout_ms", 20_000),
 ]
+_AVOIDED_SECONDS = 10.0
+"""A worker that was away a moment ago is tried last; so long a lease is, after which endpoints name
+it no more."""
+
 _LOCATION = re.compile(r"grpc(\+tcp|\+tls)?://(\[[^\]]+\]|[^/:]+):\d+/?|grpc\+unix:.+")
 
 
@@ -39,33 +45,68 @@ class Connection:
     """Dials servers under one set of credentials, and keeps a client for each of them.
 
     Safe to use from several threads. Credentials are only ever sent over a channel as private as
-    the coordinator's: with TLS there, a plain-text location is not dialled.
+    the coordinator's: with TLS there, a plain-text location is not dialled. Of several coordinators
+    one is asked until it fails.
     """
 
     def __init__(
         self,
-        location: str,
+        coordinators: str | Sequence[str],
         *,
         credentials: Credentials | None = None,
         tls: ClientTls = NO_TLS,
         timeout_seconds: float | None = None,
+        clock: Clock = time.monotonic,
     ) -> None:
-        if not _LOCATION.fullmatch(location):
-            raise BadRequest(
-                f"{location!r} is not a Flight location; write grpc://HOST:PORT or"
-                " grpc+tls://HOST:PORT"
-            )
-        self.location = location
+        self.coordinators = (coordinators,) if isinstance(coordinators, str) else (*coordinators,)
+        if not self.coordinators:
+            raise BadRequest("connect needs the address of a coordinator: grpc://HOST:PORT")
+        for location in self.coordinators:
+            if not _LOCATION.fullmatch(location):
+                raise BadRequest(
+                    f"{location!r} is not a Flight location; write grpc://HOST:PORT or"
+                    " grpc+tls://HOST:PORT"
+                )
+        self.is_private = self.coordinators[0].startswith("grpc+tls:")
+        if any(at.startswith("grpc+tls:") is not self.is_private for at in self.coordinators):
+            raise BadRequest("some of the coordinators are reached by TLS, and some in plain text")
+        self.budget: RetryBudget = connection_budget()
+        self.has_met_coordinator = False
+        """Whether a call to a coordinator was answered once."""
+        self.has_met_worker = False
+        """Whether a batch has come once."""
         self._tls = tls
         self._credentials = credentials or NoCredentials()
         self._timeout_seconds = timeout_seconds
         self._lock = Lock()
         self._idle: dict[str, list[fl.FlightClient]] = {}
         self._closed = False
+        self._clock = clock
+        self._asked = 0
+        self._away: dict[str, float] = {}
 
     @property
-    def is_private(self) -> bool:
-        return self.location.startswith("grpc+tls:")
+    def location(self) -> str:
+        """The coordinator that is asked now."""
+        return self.coordinators[self._asked]
+
+    def turn_from(self, location: str) -> None:
+        """Ask the next coordinator from now on, unless another thread has seen to that."""
+        with self._lock:
+            if self.location == location:
+                self._asked = (self._asked + 1) % len(self.coordinators)
+
+    def avoid(self, location: str) -> None:
+        """Note that a worker could not be reached."""
+        with self._lock:
+            self._away[location] = self._clock() + _AVOIDED_SECONDS
+
+    def likely_first(self, locations: Sequence[str | None]) -> list[str | None]:
+        """Return locations in their order, but those that were away a moment ago last."""
+        now = self._clock()
+        with self._lock:
+            self._away = {at: until for at, until in self._away.items() if until > now}
+            return sorted(locations, key=lambda at: at in self._away)
 
     def call_options(
         self, request: RequestContext, *, bounded: bool = True

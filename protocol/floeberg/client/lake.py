@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 def connect(
-    location: str,
+    location: str | Sequence[str],
     token: str | None = None,
     tls_roots: str | Path | None = None,
     *,
@@ -49,6 +49,7 @@ def connect(
     """Return the tables that the coordinator at `location` (`grpc://host:8815`, `grpc+tls://…`)
     serves.
 
+    Of several coordinators of one fleet the first is asked, and when it is away the next.
     `token` is sent as a bearer token with every call, also to the workers; with `username` and
     `password` instead, a login answers one. `tls_roots` are the certificates to trust, as PEM text
     or the path of a PEM file; without them, the system's. `tls_cert` and `tls_key` are the client's

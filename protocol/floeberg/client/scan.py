@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from floeberg.client.calls import ask
+from floeberg.client.calls import ask, ask_coordinator
 from floeberg.client.connection import Connection
-from floeberg.client.streams import OpenStreams, Progress, RetryPolicy, no_progress, read_endpoint
-from floeberg.client.unreachable import floeberg_errors
+from floeberg.client.retries import RetryPolicy, scan_budget
+from floeberg.client.streams import OpenStreams, Progress, no_progress, read_endpoint
 from floeberg.process.ahead import read_as_they_come, read_in_order
 from floeberg.process.frames import to_pandas, to_polars
 from floeberg.protocol.actions import COUNT, EXPLAIN, FILES, PLAN, Explanation, PlanPage
@@ -46,17 +46,26 @@ class RemoteScan:
         """Return the scan as the coordinator plans it now: a snapshot that later commits do not
         change."""
         descriptor = fl.FlightDescriptor.for_command(self.command.to_json())
-        connection, request = self.connection, current_request() or new_request()
-        with connection.client() as client, floeberg_errors(connection.location, request):
-            info = client.get_flight_info(descriptor, connection.call_options(request))
+        request = current_request() or new_request()
+        info = ask_coordinator(
+            self.connection,
+            "GetFlightInfo",
+            lambda client, options: client.get_flight_info(descriptor, options),
+            request,
+            self.policy,
+        )
         return PlannedScan(self, info, request)
 
     def schema(self) -> pa.Schema:
         """Return the schema of the rows."""
         descriptor = fl.FlightDescriptor.for_command(self.command.to_json())
-        connection, request = self.connection, current_request() or new_request()
-        with connection.client() as client, floeberg_errors(connection.location, request):
-            result: Any = client.get_schema(descriptor, connection.call_options(request))
+        result: Any = ask_coordinator(
+            self.connection,
+            "GetSchema",
+            lambda client, options: client.get_schema(descriptor, options),
+            current_request() or new_request(),
+            self.policy,
+        )
         # a SchemaResult, whatever the stubs say
         schema: pa.Schema = result.schema
         return schema
@@ -89,7 +98,7 @@ class RemoteScan:
     def count(self) -> int:
         """Return how many rows the scan has: from metadata where that is exact, else by reading no
         column of them."""
-        (counted,) = ask(self.connection, COUNT, self.command.to_json())
+        (counted,) = ask(self.connection, COUNT, self.command.to_json(), self.policy)
         if counted.count is not None:
             return counted.count
         narrow = replace(self, command=self.command.model_copy(update={"select": ()}))
@@ -97,17 +106,17 @@ class RemoteScan:
 
     def plan(self) -> list[PlanPage]:
         """Return the scan's tasks, in pages, in the shape of the REST spec's FileScanTask."""
-        return ask(self.connection, PLAN, self.command.to_json())
+        return ask(self.connection, PLAN, self.command.to_json(), self.policy)
 
     def explain(self) -> Explanation:
         """Return what planning the scan does: what it looks at and rules out, and by what; deletes,
         what is left of the filter, endpoints, and the time of each step."""
-        (explanation,) = ask(self.connection, EXPLAIN, self.command.to_json())
+        (explanation,) = ask(self.connection, EXPLAIN, self.command.to_json(), self.policy)
         return explanation
 
     def files(self) -> list[PlanPage]:
         """Return the data files that the scan reads: its plan with one task a file."""
-        return ask(self.connection, FILES, self.command.to_json())
+        return ask(self.connection, FILES, self.command.to_json(), self.policy)
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,7 @@ class PlannedScan:
         """
         scan, info = self.scan, self.info
         streams = OpenStreams()
+        budget = scan_budget(scan.connection.budget)
 
         def read(endpoint: fl.FlightEndpoint) -> Iterator[pa.RecordBatch]:
             return read_endpoint(
@@ -137,6 +147,7 @@ class PlannedScan:
                 scan.on_progress,
                 streams,
                 self.request,
+                budget,
             )
 
         read_all = read_in_order if scan.command.ordered else read_as_they_come

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,9 +17,17 @@ from threading import Event, Lock
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from floeberg.client.calls import ask
 from floeberg.client.connection import Connection
+from floeberg.client.retries import Attempts, RetryBudget, RetryPolicy
 from floeberg.client.unreachable import floeberg_errors
-from floeberg.protocol.errors import InternalError, ServerUnavailable, Unavailable
+from floeberg.protocol.actions import WORKERS
+from floeberg.protocol.errors import (
+    FloebergError,
+    InternalError,
+    ServerUnavailable,
+    Unavailable,
+)
 from floeberg.protocol.plans import START, ResumePlace
 from floeberg.protocol.requests import RequestContext
 from floeberg.protocol.tickets import decode_place, with_resume
@@ -28,23 +36,7 @@ logger = logging.getLogger(__name__)
 
 REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
 
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How long to keep trying a stream that cannot be opened or that breaks.
-
-    After `rounds` passes over all locations without one batch the error is raised. Between passes
-    the client waits a random time, up to `base_seconds` doubled a pass and `most_seconds` at most,
-    so that clients of one dead worker do not return in step.
-    """
-
-    rounds: int = 4
-    base_seconds: float = 0.2
-    most_seconds: float = 5.0
-    random: Callable[[], float] = random.random
-
-    def pause_seconds(self, failed_rounds: int) -> float:
-        return self.random() * min(self.most_seconds, self.base_seconds * 2.0**failed_rounds)
+_ONCE = RetryPolicy(rounds=1, patience_seconds=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +46,8 @@ class Progress:
     rows: int = 0
     size_bytes: int = 0
     finished_endpoints: int = 0
+    resumed_streams: int = 0
+    """Streams that had broken after some of their rows were here, and have gone on elsewhere."""
 
 
 def no_progress(progress: Progress) -> None:
@@ -105,42 +99,79 @@ def read_endpoint(
     on_progress: Callable[[Progress], None],
     streams: OpenStreams,
     request: RequestContext,
+    budget: RetryBudget,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of `endpoint`, moving to the next location whenever one fails.
 
-    Raises what the last location raised once the policy gives up; an error that another worker
-    would only repeat (a corrupt file, a bad ticket) is raised at once.
+    When all of them have failed in turn, the coordinator is asked which workers there are now: any
+    of them reads any ticket. Raises what the last location raised once the policy gives up; an
+    error that another worker would only repeat (a corrupt file, a bad ticket) is raised at once.
     """
-    locations = _dialable(endpoint, connection)
+    locations = connection.likely_first(_dialable(endpoint, connection))
+    attempts = Attempts(policy, budget)
     place: ResumePlace = START
-    turn = failures = 0
+    turn = 0
     while True:
         location = locations[turn % len(locations)]
+        is_resumed = attempts.failures > 0 and place != START
         try:
             for batch, after in _read_from(
                 location, endpoint, place, schema, connection, streams, request
             ):
-                place, failures = after, 0
-                on_progress(Progress(batch.num_rows, batch.nbytes))
+                place = after
+                attempts.succeeded()
+                connection.has_met_worker = True
+                on_progress(Progress(batch.num_rows, batch.nbytes, resumed_streams=is_resumed))
+                is_resumed = False
                 yield batch
-            on_progress(Progress(finished_endpoints=1))
+            on_progress(Progress(finished_endpoints=1, resumed_streams=is_resumed))
             return
-        except Unavailable as exc:
-            turn, failures = turn + 1, failures + 1
-            if streams.stopped or failures >= policy.rounds * len(locations):
+        except Unavailable as error:
+            if streams.stopped:
                 raise
+            pause = attempts.pause_after(
+                error, len(locations), was_served=connection.has_met_worker
+            )
+            if pause is None:
+                raise
+            if location is not None and type(error) is ServerUnavailable:
+                connection.avoid(location)
+            turn += 1
             logger.info(
                 "stream broke; resuming elsewhere",
                 extra={
                     "location": location,
                     "task": place.task,
                     "row": place.row,
-                    "why": str(exc),
+                    "seconds": round(pause, 3),
+                    "why": str(error),
                     "request_id": request.request_id,
                 },
             )
-            if failures % len(locations) == 0:
-                streams.pause(policy.pause_seconds(failures // len(locations)))
+            streams.pause(pause)
+            if attempts.failures % len(locations) == 0 and endpoint.locations:
+                locations, turn = _relocated(endpoint, connection, locations), 0
+
+
+def _relocated(
+    endpoint: fl.FlightEndpoint, connection: Connection, known: Sequence[str | None]
+) -> list[str | None]:
+    """Return where else a ticket may be redeemed now, and then the places that are known.
+
+    The order differs from ticket to ticket, so that the streams of a dead worker spread.
+    """
+    try:
+        (found,) = ask(connection, WORKERS, policy=_ONCE)
+    except FloebergError as error:
+        logger.info("nobody says which workers there are", extra={"why": str(error)})
+        return connection.likely_first(known)
+    dice = random.Random(endpoint.ticket.ticket)
+    others = [
+        at
+        for at in found.locations
+        if at != REUSE_CONNECTION and at not in known and connection.may_dial(at)
+    ]
+    return connection.likely_first([*dice.sample(others, len(others)), *known])
 
 
 def _dialable(endpoint: fl.FlightEndpoint, connection: Connection) -> list[str | None]:

@@ -106,6 +106,20 @@ class SnapshotList(Reply):
     refs: tuple[RefEntry, ...]
 
 
+# --- workers -------------------------------------------------------------------------------------
+
+
+class WorkersRequest(Request):
+    """Nothing: which workers there are is the same for everybody."""
+
+
+class WorkersReply(Reply):
+    """Where tickets may be redeemed now; any worker reads any ticket. None, where that is at the
+    coordinator itself."""
+
+    locations: tuple[str, ...]
+
+
 # --- scans ---------------------------------------------------------------------------------------
 
 
@@ -255,12 +269,13 @@ FILES = Action("floeberg.files", "the files that a scan reads", ScanCommand, Pla
 COUNT = Action("floeberg.count", "a scan's rows, where metadata tells", ScanCommand, CountReply)
 PLAN = Action("floeberg.plan", "a scan's tasks", ScanCommand, PlanPage)
 EXPLAIN = Action("floeberg.explain", "what planning a scan does", ScanCommand, Explanation)
+WORKERS = Action("floeberg.workers", "where to redeem tickets", WorkersRequest, WorkersReply)
 STATUS = Action("floeberg.status", "the coordinator and its workers", StatusRequest, Status)
 
 DESCRIPTIONS: tuple[tuple[str, str], ...] = (
     *(
         (action.name, action.description)
-        for action in (TABLES, DESCRIBE, SNAPSHOTS, FILES, COUNT, PLAN, EXPLAIN, STATUS)
+        for action in (TABLES, DESCRIBE, SNAPSHOTS, FILES, COUNT, PLAN, EXPLAIN, WORKERS, STATUS)
     ),
     (REGISTER_WORKER, "a worker joins (sealed)"),
     (RENEW_WORKER, "a worker stays (sealed)"),

@@ -19,6 +19,7 @@ from floeberg.protocol.actions import (
     SNAPSHOTS,
     STATUS,
     TABLES,
+    WORKERS,
     Action,
 )
 from floeberg.protocol.errors import BadCommand, CorruptTable, UnknownTable
@@ -91,6 +92,16 @@ def test_actions_are_listed_and_an_unknown_one_is_refused(client: fl.FlightClien
     with pytest.raises(pa.ArrowInvalid, match=TABLES.name) as raised:
         list(client.do_action(fl.Action("floeberg.tabels", b"")))
     assert isinstance(from_flight(raised.value), BadCommand)
+
+
+def test_workers_are_told_as_endpoints_name_them(
+    client: fl.FlightClient, fleet: LocalFleet
+) -> None:
+    (told,) = ask(client, WORKERS)
+
+    assert set(told.locations) == {worker.location for worker in fleet.workers}
+    with pytest.raises(pa.ArrowInvalid, match="BAD_COMMAND"):
+        ask(client, WORKERS, {"zone": "a"})
 
 
 def test_tables_are_told_by_namespace(client: fl.FlightClient, customers: TableWriter) -> None:

@@ -20,9 +20,10 @@ from floeberg.server.fleet.membership import (
     Worker,
     WorkerState,
 )
-from floeberg.server.fleet.placement import Placement, place, rank
+from floeberg.server.fleet.placement import MAX_LOCATIONS, Placement, place, rank
 
 __all__ = [
+    "MAX_LOCATIONS",
     "AskToJoin",
     "Change",
     "Drain",

@@ -19,10 +19,12 @@ from floeberg.protocol.actions import (
     SNAPSHOTS,
     STATUS,
     TABLES,
+    WORKERS,
     Action,
     CountReply,
     PlanPage,
     TablesPage,
+    WorkersReply,
     pages,
 )
 from floeberg.protocol.commands import ScanCommand
@@ -64,6 +66,7 @@ class Actions:
             COUNT.name: self._count,
             PLAN.name: self._plan,
             EXPLAIN.name: self._explain,
+            WORKERS.name: lambda body, *_: self._workers(body),
             STATUS.name: lambda body, caller, _: self._status(body, caller),
             REGISTER_WORKER: lambda body, *_: [_json(members.register(body))],
             RENEW_WORKER: lambda body, *_: [_json(members.renew(body))],
@@ -148,6 +151,10 @@ class Actions:
     def _status(self, body: bytes, caller: Caller) -> list[bytes]:
         STATUS.parse_request(body)
         return [STATUS.encode_reply(status_for(caller, self._facts.status()))]
+
+    def _workers(self, body: bytes) -> list[bytes]:
+        WORKERS.parse_request(body)
+        return [WORKERS.encode_reply(WorkersReply(locations=self._scans.worker_locations()))]
 
     def _leave(self, body: bytes) -> list[bytes]:
         self._members.leave(body)

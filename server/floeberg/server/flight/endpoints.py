@@ -16,7 +16,7 @@ from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.tickets import NO_LIMITS, Origin, ReadOptions, ReadPlan, StreamLimits
 from floeberg.server.catalogs import LoadedTable
 from floeberg.server.config import RedeemAt
-from floeberg.server.fleet import Placement, Worker, place
+from floeberg.server.fleet import MAX_LOCATIONS, Placement, Worker, place
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.sealing import seal_tickets
 from floeberg.server.planning import Plan, Stopwatch
@@ -94,8 +94,8 @@ class Endpoints:
     def admit(self) -> Workers:
         """Return the workers for a scan. Raises `NoWorkers`, and `FleetBusy` when none has room.
 
-        What they said last is some seconds old, and others plan
-        for them too: a worker that has no room after all refuses by itself.
+        What they said last is some seconds old, and others plan for them too: a worker that has no
+        room after all refuses by itself.
         """
         free, full = self._members.with_room()
         if full and not free and self._policy.refuse_when_full:
@@ -104,6 +104,11 @@ class Endpoints:
         if not workers.free:
             raise NoWorkers()
         return workers
+
+    def locations(self) -> tuple[str, ...]:
+        """Return where tickets may be redeemed now, as an endpoint would name it."""
+        workers = self.workers().free
+        return self._locations(workers[:MAX_LOCATIONS]) if workers else ()
 
     def place(self, plan: Plan, workers: Workers, watch: Stopwatch) -> tuple[Placement, ...]:
         with watch.step("place tasks on workers"):

@@ -260,6 +260,10 @@ class Scans:
             storage = self._open_storage(found.table.storage)
             return count(found.scan, storage, self._cache(found.table), run), found.scan
 
+    def worker_locations(self) -> tuple[str, ...]:
+        """Return where tickets may be redeemed now, as an endpoint would name it."""
+        return self._endpoints.locations()
+
     def _cache(self, table: LoadedTable) -> ManifestCache:
         return self._manifests.within(table.storage.store)
 
