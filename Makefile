@@ -6,6 +6,7 @@ KEEP ?=
 N ?= 1000
 SEED ?=
 FILES ?=
+MINUTES ?= 10
 ONLY ?=
 
 BIN := .venv/bin
@@ -20,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo screenshots test check bench bench-manifests bench-planning corpus fuzz hostile oracles java-17 clean
+.PHONY: help demo screenshots test check bench bench-manifests bench-planning corpus fuzz hostile chaos oracles java-17 clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +35,8 @@ help:
 	@echo "                    (FILES=\"1000 100000\", ONLY=floeberg without the others; else needs Java 17)"
 	@echo "make fuzz           compare with a plain reader on random tables (N=1000 SEED=…)"
 	@echo "make hostile        attack a fleet with tampered tickets, tokens and commands (N=100000 SEED=…)"
+	@echo "make chaos          kill workers and coordinators under load, on an object store that fails, and compare"
+	@echo "                    every answer (MINUTES=10 SEED=…)"
 	@echo "make corpus CORPUS=DIR   read every table of a corpus and compare with its expected rows"
 	@echo "make oracles        read and plan what Spark, PyIceberg and DuckDB write, and the other way round"
 	@echo "                    (needs Java 17; CORPUS=DIR: plan its tables as well)"
@@ -76,6 +79,9 @@ fuzz: $(READY)
 
 hostile: $(READY)
 	@$(BIN)/python -m tests.fuzz.hostile --examples $(N) $(if $(SEED),--seed $(SEED))
+
+chaos: $(READY)
+	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 oracles: java-17 $(ORACLES_READY)
 	@$(ORACLES_BIN)/python -m pytest tests/oracles --oracles -q --tb=line \

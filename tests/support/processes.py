@@ -62,13 +62,21 @@ class ServiceProcess:
             )
         self.addresses: dict[str, Any] = {}
 
+    def is_ready(self) -> bool:
+        """Say whether the process answers requests, and take over its `addresses`."""
+        if not self.addresses and self._ready_file.exists():
+            self.addresses = json.loads(self._ready_file.read_text())
+        return bool(self.addresses)
+
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
     def await_ready(self) -> None:
         def ready() -> bool:
-            assert self.process.poll() is None, self.log_text()
-            return self._ready_file.exists()
+            assert not self.has_ended(), self.log_text()
+            return self.is_ready()
 
         wait_until(ready, f"{self._ready_file.name}", seconds=60)
-        self.addresses = json.loads(self._ready_file.read_text())
 
     def log_text(self) -> str:
         return self.log_file.read_text()
