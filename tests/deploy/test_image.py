@@ -19,9 +19,9 @@ from packaging.utils import canonicalize_name
 
 from floeberg.process.config import load_config
 from floeberg.protocol.errors import BadConfig
-from floeberg.protocol.sealing import Keyring
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.process import WorkerService
+from tests.support.fleet import local_fleet
 from tests.support.gate import NO_HURRY
 
 CHECKOUT = Path(__file__).parents[2]
@@ -140,20 +140,15 @@ def test_the_health_check_is_the_file_that_is_copied(
     assert ("COPY", f"deploy/docker/healthcheck.py {script}") in instructions
 
 
-def test_a_container_is_healthy_while_it_wants_work() -> None:
-    flags = {"key": Keyring.generate().to_text(), "drain_seconds": 0}
-    alone = WorkerService(load_config(WorkerConfig, flags=flags))
-    alone.start()
-    # one that no coordinator answers
-    lost = WorkerService(
-        load_config(WorkerConfig, flags={**flags, "coordinator": ["grpc://127.0.0.1:1"]})
-    )
-    lost.start()
-    ports = [str(w.addresses()["http"]).rpartition(":")[2] for w in (alone, lost)]
+def test_a_container_is_healthy_while_it_wants_work(tmp_path: Path) -> None:
+    with local_fleet(tmp_path, workers=1) as fleet:
+        # one that no coordinator has
+        lost = WorkerService(load_config(WorkerConfig, flags={"key": fleet.keys.to_text()}))
+        lost.start()
+        ports = [str(w.addresses()["http"]).rpartition(":")[2] for w in (fleet.workers[0], lost)]
 
-    checked = [health(ports[0]), health(ports[1]), health(ports[1], "/healthz")]
-    alone.stop(NO_HURRY)
-    lost.stop(NO_HURRY)
+        checked = [health(ports[0]), health(ports[1]), health(ports[1], "/healthz")]
+        lost.stop(NO_HURRY)
 
     assert checked == [0, 1, 0]
     assert health(ports[0]) == 1, "nobody answers"

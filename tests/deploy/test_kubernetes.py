@@ -15,6 +15,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from floeberg.server.config import CoordinatorConfig
 from tests.support.certificates import loopback_certificate
 from tests.support.containers import Container
 from tests.support.deployment_page import PAGE, make_secrets
@@ -169,6 +170,28 @@ def test_each_port_that_is_named_is_a_container_s(resources: list[Resource]) -> 
     assert {port for port in named if isinstance(port, str)} <= {"flight", "http"}
 
 
+def test_coordinators_find_workers_by_the_headless_service(
+    resources: list[Resource], tmp_path: Path
+) -> None:
+    config = container_of(resources, "coordinator").config(tmp_path)
+    service = find(resources, "Service", "floeberg-workers")
+
+    assert isinstance(config, CoordinatorConfig)
+    (uri,) = config.worker_dns
+    name = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    assert uri.split("://")[1] == f"{name}:{service['spec']['ports'][0]['port']}"
+    assert service["spec"]["clusterIP"] == "None"
+    # pods are ready only once they are found
+    assert service["spec"]["publishNotReadyAddresses"]
+
+
+def test_one_coordinator_may_be_missed(resources: list[Resource]) -> None:
+    coordinators = find(resources, "Deployment", "floeberg-coordinator")
+    budget = find(resources, "PodDisruptionBudget", "floeberg-coordinator")
+
+    assert coordinators["spec"]["replicas"] > budget["spec"]["maxUnavailable"]
+
+
 def test_the_autoscaler_alone_says_how_many_workers_there_are(resources: list[Resource]) -> None:
     scaler = find(resources, "HorizontalPodAutoscaler", "floeberg-worker")["spec"]
     target = find(resources, scaler["scaleTargetRef"]["kind"], scaler["scaleTargetRef"]["name"])
@@ -250,17 +273,18 @@ def test_the_pods_make_a_fleet(manifests: Path, flavour: str, tmp_path: Path) ->
             "FLOEBERG_TLS_ROOTS": str(certificate.cert),
         }
     served["FLOEBERG_ADVERTISE"] = POD_HERE
-    with container_of(resources, "coordinator").running(
-        tmp_path, "coordinator", **served
-    ) as coordinator:
-        served["FLOEBERG_COORDINATOR"] = coordinator.addresses["coordinator"]
-        here = container_of(resources, "worker").running(tmp_path, "worker", **served)
-        with here as worker:
+    with container_of(resources, "worker").running(tmp_path, "worker", **served) as worker:
+        location = worker.addresses["location"]
+        # the name's scheme as the coordinator has it, with the test's name and port
+        environment = container_of(resources, "coordinator").environment
+        scheme = environment["FLOEBERG_WORKER_DNS"].partition("://")[0]
+        served["FLOEBERG_WORKER_DNS"] = f"{scheme}://localhost:{location.rpartition(':')[2]}"
+        here = container_of(resources, "coordinator").running(tmp_path, "coordinator", **served)
+        with here as coordinator:
             for process, service in ((coordinator, "coordinator"), (worker, "worker")):
                 (spec,) = containers(find(resources, "Deployment", f"floeberg-{service}"))
                 for kind in ("startup", "liveness", "readiness"):
                     probe = f"{process.addresses['http']}{spec[f'{kind}Probe']['httpGet']['path']}"
                     wait_until(lambda url=probe: httpx.get(url).status_code == 200, probe)
-            location = worker.addresses["location"]
     host = "10-1-2-3.floeberg-workers.floeberg.svc" if "tls" in flavour else POD_IP
     assert location.split(":")[1] == f"//{host}"

@@ -7,10 +7,12 @@ from floeberg.protocol.errors import BadCommand, Unauthenticated
 from floeberg.protocol.registration import (
     CLOCK_TOLERANCE_MS,
     LEAVE_WORKER,
+    AskWorker,
     LeaveWorker,
     RegisterWorker,
     RenewWorker,
     ReplayGuard,
+    WorkerAnswer,
     WorkerLoad,
     open_registration,
     seal_registration,
@@ -33,8 +35,18 @@ RENEW = RenewWorker(
 )
 
 
-@pytest.mark.parametrize("message", [REGISTER, RENEW, LeaveWorker(worker_id="w1")])
-def test_a_message_comes_through_once(message: RegisterWorker | RenewWorker | LeaveWorker):
+ASK = AskWorker(coordinator_id="c1", question="q" * 24, lease_seconds=10.0)
+ANSWER = WorkerAnswer(question="q" * 24, introduction=REGISTER, state="draining", load=RENEW.load)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [REGISTER, RENEW, LeaveWorker(worker_id="w1"), ASK, ANSWER],
+    ids=lambda message: type(message).__name__,
+)
+def test_a_message_comes_through_once(
+    message: RegisterWorker | RenewWorker | LeaveWorker | AskWorker | WorkerAnswer,
+):
     raw = seal_registration(message, KEYRING, now_ms=NOW)
     guard = ReplayGuard()
 
@@ -50,7 +62,7 @@ def test_a_message_comes_through_once(message: RegisterWorker | RenewWorker | Le
 def test_a_message_of_another_time_is_refused(off_ms: int, words: str):
     raw = seal_registration(REGISTER, KEYRING, now_ms=NOW)
 
-    with pytest.raises(Unauthenticated, match=f"60 s {words} this coordinator's clock"):
+    with pytest.raises(Unauthenticated, match=f"60 s {words} this process's clock"):
         open_registration(RegisterWorker, raw, KEYRING, ReplayGuard(), now_ms=NOW + off_ms)
 
 

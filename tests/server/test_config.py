@@ -38,3 +38,14 @@ def test_beyond_loopback_a_coordinator_must_know_its_callers():
 def test_what_differs_by_caller_needs_to_know_callers(given: dict[str, object]):
     with pytest.raises(BadConfig, match="needs to know who calls"):
         CoordinatorConfig(**given)
+
+
+def test_workers_to_look_for_are_addresses_and_as_private_as_the_coordinator():
+    tls = {"tls_cert": Path("cert.pem"), "tls_key": Path("key.pem")}
+    for name in ("worker", "worker_dns"):
+        assert CoordinatorConfig(**{name: ("grpc://workers:8815",)})
+        assert CoordinatorConfig(**tls, **{name: ("grpc+tls://workers:8815",)})
+        with pytest.raises(BadConfig, match=f"'{name}' workers is no Flight URI"):
+            CoordinatorConfig(**{name: ("workers",)})
+        with pytest.raises(BadConfig, match=f"'{name}' .* is clear text"):
+            CoordinatorConfig(**tls, **{name: ("grpc://workers:8815",)})

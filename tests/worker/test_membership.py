@@ -86,7 +86,7 @@ def test_a_worker_registers_and_renews_with_its_load(started: Start) -> None:
 
     assert coordinator.sent.get(timeout=WAIT) == INTRODUCTION
     assert coordinator.sent.get(timeout=WAIT) == RenewWorker(worker_id="w1", load=load)
-    assert member.registered == 1
+    assert member.seats == {"grpc+tcp://c:1": True}
 
 
 def test_a_coordinator_that_restarted_gets_a_new_registration(started: Start) -> None:

@@ -355,7 +355,7 @@ def test_a_worker_tells_its_status_and_knows_no_other_action(serve: Serve) -> No
 
     status = json.loads(result.body.to_pybytes())
     assert (status["location"], status["max_streams"]) == (worker.location, 7)
-    assert names == ["floeberg.worker-status"]
+    assert names == ["floeberg.worker-status", "floeberg.ask-worker"]
 
 
 def test_an_address_in_use_is_a_mistake_in_the_configuration(serve: Serve) -> None:

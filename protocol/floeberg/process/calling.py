@@ -28,6 +28,15 @@ class ClientTls:
 
 NO_TLS = ClientTls()
 
+# gRPC would wait up to two minutes before it dials a process again that was away, and clients to
+# one address would share that wait.
+DIAL_AGAIN_SOON: tuple[tuple[str, int | str], ...] = (
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+"""Options of a client that goes on calling one process for as long as both live."""
+
 
 def call_options(token: str | None, timeout: float | None = None) -> fl.FlightCallOptions:
     """Return the options of a call that shows `token`."""

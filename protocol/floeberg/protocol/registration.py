@@ -1,7 +1,11 @@
-"""How a worker joins a fleet, stays in it and leaves: three actions, sealed with the shared key.
+"""How a worker joins a fleet, stays in it and leaves: actions, sealed with the shared key.
 
-The seal shows that the worker belongs to the fleet. A message also names its action, the time when
-it was made and a number used once, so that an eavesdropper can't send it again: a coordinator takes
+A worker that knows its coordinators sends them three. A coordinator that knows where workers are
+asks them with one, and a worker's answer stands for joining and renewing; it is sealed as well, and
+names the question, so that an older answer is none.
+
+The seal shows that who sends belongs to the fleet. A message also names its action, the time when
+it was made and a number used once, so that an eavesdropper can't send it again: each side takes
 each message once, and none that is more than a minute off its own clock. (After a restart, or at
 another coordinator, a message of the last minute may be taken again. That joins a worker which is
 there anyhow, or removes one that joins again with its next renewal.)
@@ -27,6 +31,10 @@ REGISTER_WORKER = "floeberg.register-worker"
 RENEW_WORKER = "floeberg.renew-worker"
 LEAVE_WORKER = "floeberg.leave-worker"
 SEALED_ACTIONS = (REGISTER_WORKER, RENEW_WORKER, LEAVE_WORKER)
+ASK_WORKER = "floeberg.ask-worker"
+"""The one that a worker takes."""
+ANSWER = "floeberg.ask-worker.answer"
+"""No action: what an answer's seal says that it is."""
 
 _LOCATION = re.compile(
     r"grpc(\+tcp|\+tls)?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})"
@@ -54,6 +62,7 @@ Name = Annotated[str, Field(min_length=1, max_length=256)]
 # would fail for one worker that was told a wrong address.
 Location = Annotated[Name, AfterValidator(_location)]
 Count = Annotated[int, Field(ge=0, strict=True)]
+Seconds = Annotated[float, Field(gt=0, le=86400)]
 
 
 class _Message(BaseModel):
@@ -137,6 +146,25 @@ class Lease(_Message):
     over: tuple[Name, ...] = ()
 
 
+class AskWorker(_Message):
+    """A coordinator that found a worker asks who it is, and how it is. With the answer it has that
+    worker for `lease_seconds`. `question` is new each time.
+    """
+
+    coordinator_id: Name
+    question: Annotated[str, Field(min_length=16, max_length=64)]
+    lease_seconds: Seconds
+
+
+class WorkerAnswer(_Message):
+    """What a worker says when it is asked `question`: all that joining and renewing tell."""
+
+    question: Annotated[str, Field(min_length=16, max_length=64)]
+    introduction: RegisterWorker
+    state: Literal["ready", "draining"] = "ready"
+    load: WorkerLoad = WorkerLoad()
+
+
 class _Envelope(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -146,22 +174,24 @@ class _Envelope(BaseModel):
     body: dict[str, object]
 
 
-Message = TypeVar("Message", RegisterWorker, RenewWorker, LeaveWorker)
+Message = TypeVar("Message", RegisterWorker, RenewWorker, LeaveWorker, AskWorker, WorkerAnswer)
 _ACTIONS: dict[type[BaseModel], str] = {
     RegisterWorker: REGISTER_WORKER,
     RenewWorker: RENEW_WORKER,
     LeaveWorker: LEAVE_WORKER,
+    AskWorker: ASK_WORKER,
+    WorkerAnswer: ANSWER,
 }
 
 
 def seal_registration(
-    message: RegisterWorker | RenewWorker | LeaveWorker,
+    message: RegisterWorker | RenewWorker | LeaveWorker | AskWorker | WorkerAnswer,
     keyring: Keyring,
     *,
     now_ms: int,
     random: Callable[[int], bytes] = os.urandom,
 ) -> bytes:
-    """Return the body of the action that sends `message`."""
+    """Return the body of the action that sends `message`, or of its result."""
     envelope = {
         "action": _ACTIONS[type(message)],
         "issued_at_ms": now_ms,
@@ -193,7 +223,7 @@ class ReplayGuard:
 def open_registration(
     kind: type[Message], raw: bytes, keyring: Keyring, guard: ReplayGuard, *, now_ms: int
 ) -> Message:
-    """Return the message of `kind` in an action's body.
+    """Return the message of `kind` in the body of an action, or of its result.
 
     Raises `Unauthenticated` for what this fleet's keys have not sealed, for a clock that is off,
     and for a message that came before; `BadCommand` for a body that is no `kind`.
@@ -201,7 +231,7 @@ def open_registration(
     opened = open_message(keyring, REGISTRATION, raw)
     if opened is None:
         raise Unauthenticated(
-            "the registration is not sealed with a key that this coordinator has; give worker and"
+            "the registration is not sealed with a key that this process has; give worker and"
             " coordinator the same keyring"
         )
     action = _ACTIONS[kind]
@@ -212,7 +242,7 @@ def open_registration(
     if abs(off_ms) > CLOCK_TOLERANCE_MS:
         side = "ahead of" if off_ms > 0 else "behind"
         raise Unauthenticated(
-            f"the registration was made {abs(off_ms) / 1000:.0f} s {side} this coordinator's clock;"
+            f"the registration was made {abs(off_ms) / 1000:.0f} s {side} this process's clock;"
             " set both clocks"
         )
     if not guard.is_new(envelope.nonce, envelope.issued_at_ms, now_ms):

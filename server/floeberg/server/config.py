@@ -10,6 +10,7 @@ from typing import Literal
 from floeberg.process.config import option
 from floeberg.process.service import ServiceConfig, is_loopback
 from floeberg.protocol.errors import BadConfig
+from floeberg.protocol.registration import is_location
 from floeberg.server.planning.manifest_cache import DEFAULT_CACHE_BYTES
 from floeberg.server.planning.segment_files import DEFAULT_DISK_BYTES
 
@@ -45,10 +46,21 @@ class CoordinatorConfig(ServiceConfig):
         "Location prefixes to replace before a file is opened, as `OLD=NEW`, for tables that were"
         " copied from where their metadata says they are.",
     )
+    worker: tuple[str, ...] = option(
+        (),
+        "Workers to ask who they are, as Flight URIs (`grpc+tcp://host:8816`), besides those that"
+        " register. Repeat the flag for several.",
+    )
+    worker_dns: tuple[str, ...] = option(
+        (),
+        "Names of many workers, as Flight URIs (`grpc+tcp://workers:8815`): all addresses that DNS"
+        " gives for the host, as for a headless service of Kubernetes, are asked, and looked up"
+        " again. With TLS, the certificate of each must be good for that name.",
+    )
     lease_seconds: float = option(
         10.0,
         "How long a worker that says nothing stays in new endpoints. Workers renew three times as"
-        " often.",
+        " often, and are asked and looked up as often.",
         minimum=0.1,
         maximum=86400,
     )
@@ -186,6 +198,15 @@ class CoordinatorConfig(ServiceConfig):
         for name in ("policies", "bind_tickets"):
             if getattr(self, name) and not self.knows_callers:
                 raise BadConfig(f"{name!r} needs to know who calls: give one of the 'auth_…' keys")
+        for name in ("worker", "worker_dns"):
+            for uri in getattr(self, name):
+                if not is_location(uri):
+                    raise BadConfig(f"{name!r} {uri} is no Flight URI, such as grpc://host:8815")
+                if self.serves_tls and not uri.startswith("grpc+tls:"):
+                    raise BadConfig(
+                        f"{name!r} {uri} is clear text, and this coordinator serves TLS: its"
+                        " workers must too (grpc+tls://…)"
+                    )
         if self.rest_planning and not (self.insecure or is_loopback(self.http_host)):
             raise BadConfig(
                 f"'rest_planning': the HTTP side port has no TLS, and 'http_host' {self.http_host}"

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import threading
+from functools import partial
 from typing import TextIO
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from floeberg.server.config import CoordinatorConfig
 from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.cache_metrics import CacheMetrics
 from floeberg.server.flight.endpoints import ScanPolicy
+from floeberg.server.flight.looking import FlightAsker, Resolver, WorkerSearch, system_addresses
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.proxy import Proxy
@@ -46,11 +48,15 @@ logger = logging.getLogger(__name__)
 class CoordinatorService:
     """A coordinator that serves from `start` until `stop`, each called once.
 
-    Manifests are read through `storages`.
+    Manifests are read through `storages`, names of workers looked up by `resolve`.
     """
 
     def __init__(
-        self, config: CoordinatorConfig, catalogs: Catalogs, storages: StorageFactory
+        self,
+        config: CoordinatorConfig,
+        catalogs: Catalogs,
+        storages: StorageFactory,
+        resolve: Resolver = system_addresses,
     ) -> None:
         self._config = config
         self._catalogs = catalogs
@@ -63,6 +69,17 @@ class CoordinatorService:
             registry,
             tls_only=config.serves_tls,
             on_reports=reads.hear,
+        )
+        tls = config.client_tls()
+        self._search = WorkerSearch(
+            config.worker,
+            config.worker_dns,
+            self.members,
+            keyring,
+            config.lease_seconds,
+            registry,
+            resolve=resolve,
+            connect=partial(FlightAsker, tls=tls),
         )
         policy = ScanPolicy(
             ticket_seconds=config.ticket_seconds,
@@ -109,7 +126,7 @@ class CoordinatorService:
         )
         self._actions = Actions(catalogs, self.members, self._scans, self._facts)
         self._gate = configured_gate(config, registry)
-        self._proxy = Proxy(self.members, keyring, registry, self._gate, config.client_tls())
+        self._proxy = Proxy(self.members, keyring, registry, self._gate, tls)
         self._rest: RestService | None = None
         if config.rest_planning:
             planner = RestPlanner(self._scans, runs, keyring, page_files=config.rest_page_files)
@@ -166,6 +183,7 @@ class CoordinatorService:
             tls=config.serves_tls,
         )
         self._http.start()
+        self._search.start()
         if not (self._gate.demands or is_loopback(config.host)):
             logger.warning("whoever reaches this coordinator reads every table: no 'auth_…' key")
         logger.info(
@@ -197,6 +215,7 @@ class CoordinatorService:
                 seconds=self._config.drain_seconds,
                 hurry=at_once,
             )
+        self._search.close()
         self._proxy.close()
         if self._rest is not None:
             self._rest.close()
@@ -206,8 +225,12 @@ class CoordinatorService:
 
     def _readiness(self) -> dict[str, str | None]:
         # Not whether there are workers: they may reach this coordinator by an address that leads
-        # only to ready ones.
-        return {"draining": "the coordinator is stopping" if self._stopping else None}
+        # only to ready ones. But one that was just started knows none of those that it looks for.
+        looks = not self._search.has_looked
+        return {
+            "draining": "the coordinator is stopping" if self._stopping else None,
+            "workers": "the coordinator has not yet asked its workers" if looks else None,
+        }
 
 
 def _manifest_cache(config: CoordinatorConfig) -> ManifestCache:

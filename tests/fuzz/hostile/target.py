@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.flight as fl
 
 from floeberg.process.auth.sessions import seal_session, wall_clock_ms
-from floeberg.protocol.registration import RenewWorker, seal_registration
+from floeberg.protocol.registration import AskWorker, RenewWorker, seal_registration
 from tests.support.callers import bearing, password_file, secret_file
 from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.identity_provider import AUDIENCE, ISSUER, IdentityProvider
@@ -46,6 +46,8 @@ class Target:
     tokens: tuple[str, ...]
     """A listed one, a session's, and a JSON Web Token; each ann's, for long."""
     registration: bytes
+    question: bytes
+    """Of a coordinator to the worker."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -72,14 +74,16 @@ def running_target() -> Iterator[Target]:
         in_a_day = wall_clock_ms() + 86_400_000
         session = seal_session("ann", fleet.keys, expires_at_ms=in_a_day, stamp=None)
         jwt = (folder / "jwt").read_text()
-        message = RenewWorker(worker_id=worker.worker_id)
+        registration = RenewWorker(worker_id=worker.worker_id)
+        question = AskWorker(coordinator_id="c-1", question="q" * 24, lease_seconds=10.0)
         yield Target(
             fleet,
             coordinator,
             stack.enter_context(fl.connect(worker.location)),
             tuple(e.ticket.ticket for e in info.endpoints),
             (TOKEN, session, jwt),
-            seal_registration(message, fleet.keys, now_ms=wall_clock_ms()),
+            seal_registration(registration, fleet.keys, now_ms=wall_clock_ms()),
+            seal_registration(question, fleet.keys, now_ms=wall_clock_ms()),
         )
 
 

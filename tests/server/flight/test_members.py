@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -10,6 +11,7 @@ from floeberg.protocol.registration import (
     LeaveWorker,
     RegisterWorker,
     RenewWorker,
+    WorkerAnswer,
     WorkerLoad,
     seal_registration,
 )
@@ -43,7 +45,9 @@ def members(clock: Clock, registry: CollectorRegistry) -> Members:
     return Members(KEYS, 10.0, registry, clock=clock, now_ms=lambda: NOW_MS)
 
 
-def sealed(message: RegisterWorker | RenewWorker | LeaveWorker, keys: Keyring = KEYS) -> bytes:
+def sealed(
+    message: RegisterWorker | RenewWorker | LeaveWorker | WorkerAnswer, keys: Keyring = KEYS
+) -> bytes:
     return seal_registration(message, keys, now_ms=NOW_MS)
 
 
@@ -123,11 +127,48 @@ def test_strangers_and_repeated_messages_are_refused(members: Members) -> None:
     assert [w.worker_id for w in members.ready()] == ["w1"]
 
 
+def answer(question: str = "q" * 24, **says: Any) -> bytes:
+    return sealed(WorkerAnswer(question=question, introduction=introduction(), **says))
+
+
+def test_an_answer_joins_renews_and_drains(members: Members, clock: Clock) -> None:
+    members.answered(answer(load=WorkerLoad(streams=2)), "q" * 24)
+    clock.seconds += 6
+    members.answered(answer(load=WorkerLoad(streams=3)), "q" * 24)
+    clock.seconds += 6
+
+    ((member, seconds_ago),) = members.all()
+    assert (member.worker.location, member.worker.capacity) == ("grpc+tcp://w1:8816", 8)
+    assert (member.streams, seconds_ago) == (3, 6.0)
+    assert len(members.ready()) == 1
+
+    members.answered(answer(state="draining"), "q" * 24)
+    assert members.ready() == ()
+    members.gone("w1")
+    assert members.all() == ()
+
+
+def test_a_worker_that_drains_already_when_it_is_found_gets_no_tasks(members: Members) -> None:
+    members.answered(answer(state="draining"), "q" * 24)
+
+    assert members.ready() == ()
+    assert len(members.all()) == 1
+
+
+def test_an_answer_to_another_question_is_none(members: Members) -> None:
+    with pytest.raises(Unauthenticated, match="another question"):
+        members.answered(answer("p" * 24), "q" * 24)
+
+    assert members.all() == ()
+
+
 def test_a_clear_text_worker_has_no_place_next_to_tls(registry: CollectorRegistry) -> None:
     members = Members(KEYS, 10.0, registry, tls_only=True, now_ms=lambda: NOW_MS)
 
     with pytest.raises(Denied, match="clear text"):
         members.register(sealed(introduction()))
+    with pytest.raises(Denied, match="clear text"):
+        members.answered(answer(), "q" * 24)
     members.register(sealed(introduction("w2", "grpc+tls://w2:8816")))
 
     assert [w.worker_id for w in members.ready()] == ["w2"]

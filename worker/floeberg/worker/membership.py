@@ -17,7 +17,7 @@ from typing import Protocol
 
 import pyarrow.flight as fl
 
-from floeberg.process.calling import NO_TLS, ClientTls
+from floeberg.process.calling import DIAL_AGAIN_SOON, NO_TLS, ClientTls
 from floeberg.protocol.bodies import parse_body
 from floeberg.protocol.errors import FloebergError, Unavailable
 from floeberg.protocol.flight_errors import from_flight
@@ -42,14 +42,6 @@ _CALL_SECONDS = 5.0
 _GOODBYE_SECONDS = 1.0
 # a worker at the edge of its budget has room and none in turn, with each stream
 _NEWS_SECONDS = 0.25
-
-# gRPC would wait up to two minutes before it dials a coordinator again that was away, and clients
-# to one address would share that wait.
-_CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.use_local_subchannel_pool", 1),
-]
 
 Message = RegisterWorker | RenewWorker | LeaveWorker
 
@@ -125,7 +117,7 @@ class FlightCoordinator:
         self._keyring = keyring
         self._now_ms = now_ms
         self._client = fl.FlightClient(
-            uri, generic_options=list(_CHANNEL_OPTIONS), **tls.arguments()
+            uri, generic_options=list(DIAL_AGAIN_SOON), **tls.arguments()
         )
 
     def send(self, message: Message, seconds: float) -> Lease | None:
@@ -180,11 +172,6 @@ class Membership:
             )
             for n, (uri, connect) in enumerate(coordinators)
         ]
-
-    @property
-    def registered(self) -> int:
-        """How many coordinators have this worker now."""
-        return sum(seat.is_member for seat in self._seats.values())
 
     @property
     def seats(self) -> dict[str, bool]:

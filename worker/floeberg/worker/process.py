@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 import threading
+import time
 from functools import partial
 from typing import TextIO
 
@@ -23,10 +24,11 @@ from floeberg.process.service import advertised_location, is_loopback
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.process.tracing import configure_tracing
 from floeberg.process.version import floeberg_version
-from floeberg.protocol.errors import BadConfig
+from floeberg.protocol.errors import BadConfig, ServerUnavailable
 from floeberg.protocol.flight_errors import switch_tracebacks_off
 from floeberg.protocol.registration import RegisterWorker
 from floeberg.protocol.status import WorkerStatus
+from floeberg.worker.asked import Answers
 from floeberg.worker.budget import Budget
 from floeberg.worker.cache import LoadingCache
 from floeberg.worker.config import WorkerConfig
@@ -87,9 +89,10 @@ class WorkerService:
             streams,
             self._failures,
             {"deletes": deletes, "manifests": manifests},
-            seats=lambda: self._membership.seats if self._membership else {},
+            seats=self._seats,
             is_draining=lambda: self._stopping,
         )
+        self._answers = Answers(self._keyring, self._introduction, self._facts.load)
         page = StatusRoutes(
             render=lambda: worker_page(self._status()),
             json=lambda: self._status().model_dump_json(),
@@ -117,6 +120,7 @@ class WorkerService:
             self._server = WorkerServer(
                 config.bind_location,
                 self._redeemer,
+                self._answers,
                 self._status,
                 self._gate,
                 self._failures,
@@ -129,22 +133,14 @@ class WorkerService:
                 f"'port': cannot listen on {config.bind_location}: is it this machine's address,"
                 " and the port not taken? (0 takes a free one)"
             ) from exc
-        self.location = advertised_location(
+        location = advertised_location(
             config.advertise, config.host, self._server.port, tls=config.serves_tls
         )
         self._http.start()
-        introduction = RegisterWorker(
-            worker_id=self.worker_id,
-            location=self.location,
-            max_streams=config.max_streams,
-            max_bytes=config.max_bytes,
-            version=floeberg_version(),
-            zone=config.zone,
-            http_address=self._http.uri,
-        )
+        self.location = location
         tls = config.client_tls()
         self._membership = Membership(
-            introduction,
+            self._introduction(),
             [
                 (uri, partial(FlightCoordinator, uri, self._keyring, tls))
                 for uri in config.coordinator
@@ -158,7 +154,7 @@ class WorkerService:
             extra={"worker": self.worker_id, "location": self.location, "http": self._http.uri},
         )
         if not config.coordinator:
-            logger.warning("no coordinator is configured; only tickets at hand are served")
+            logger.info("no coordinator is configured; one that looks for workers may find this")
 
     def _tell_load(self) -> None:
         if self._membership is not None:
@@ -166,8 +162,8 @@ class WorkerService:
 
     @property
     def registered(self) -> int:
-        """How many coordinators have this worker."""
-        return self._membership.registered if self._membership else 0
+        """How many coordinators have this worker, by its registration or by their own search."""
+        return sum(self._seats().values())
 
     def addresses(self) -> dict[str, object]:
         return {"worker": self.worker_id, "location": self.location, "http": self._http.uri}
@@ -176,21 +172,52 @@ class WorkerService:
         """Return what the worker tells of itself, as JSON has it."""
         return self._status().model_dump(mode="json")
 
+    def _introduction(self) -> RegisterWorker:
+        if not self.location:  # the port answers a moment before all addresses are known
+            raise ServerUnavailable("the worker is starting; ask again")
+        config = self._config
+        return RegisterWorker(
+            worker_id=self.worker_id,
+            location=self.location,
+            max_streams=config.max_streams,
+            max_bytes=config.max_bytes,
+            version=floeberg_version(),
+            zone=config.zone,
+            http_address=self._http.uri,
+        )
+
+    def _seats(self) -> dict[str, bool]:
+        """Return for each coordinator, by its URI or its id, whether it has this worker now."""
+        told = self._membership.seats if self._membership else {}
+        return told | dict.fromkeys(self._answers.askers, True)
+
     def _status(self) -> WorkerStatus:
         return self._facts.status(self.location, self._http.uri)
 
     def stop(self, at_once: threading.Event) -> bool:
-        """Take no new streams, let the running ones end within `drain_seconds`, then go.
+        """Tell the coordinators, take no new streams, let the running ones end, all within
+        `drain_seconds`, then go.
 
         Streams that are left then are cut with a retryable error. Returns whether everything has
         ended; False leaves a thread that waits for a client which doesn't read.
         """
         self._stopping = True
-        self._redeemer.drain()
+        self._answers.drain()
         if self._membership is not None:
             self._membership.drain()
+        deadline = time.monotonic() + self._config.drain_seconds
+        # until then their new endpoints name this worker, so it still takes those streams
         if not wait_until(
-            lambda: self._budget.streams == 0, seconds=self._config.drain_seconds, hurry=at_once
+            lambda: self._answers.all_know_of_draining,
+            seconds=self._config.drain_seconds,
+            hurry=at_once,
+        ):
+            logger.warning("not every coordinator has asked since this worker drains")
+        self._redeemer.drain()
+        if not wait_until(
+            lambda: self._budget.streams == 0,
+            seconds=max(0.0, deadline - time.monotonic()),
+            hurry=at_once,
         ):
             logger.warning("cutting streams", extra={"streams": self._budget.streams})
             self._redeemer.cut()
@@ -208,9 +235,8 @@ class WorkerService:
         return ended
 
     def _readiness(self) -> dict[str, str | None]:
-        alone = bool(self._config.coordinator) and not self.registered
         return {
-            "membership": "no coordinator has registered this worker" if alone else None,
+            "membership": None if self.registered else "no coordinator has this worker",
             "draining": "the worker is stopping" if self._stopping else None,
         }
 

@@ -1,4 +1,6 @@
-"""The worker's Flight service: DoGet redeems a ticket. A thin adapter over `Redeemer`."""
+"""The worker's Flight service: DoGet redeems a ticket, and coordinators ask who it is. A thin
+adapter over `Redeemer` and `Answers`.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,10 @@ from floeberg.process.auth import Gate, Principal
 from floeberg.process.failures import Failures
 from floeberg.process.flight import FlightService, cancellation
 from floeberg.protocol.errors import BadCommand
+from floeberg.protocol.registration import ASK_WORKER
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.status import StreamEntry, WorkerStatus
+from floeberg.worker.asked import Answers
 from floeberg.worker.streams import Redeemer
 
 STATUS_ACTION = "floeberg.worker-status"
@@ -28,6 +32,7 @@ class WorkerServer(FlightService):
         self,
         location: str,
         redeemer: Redeemer,
+        answers: Answers,
         status: Callable[[], WorkerStatus],
         gate: Gate,
         failures: Failures,
@@ -36,6 +41,7 @@ class WorkerServer(FlightService):
         stall_seconds: float = 0.0,
     ) -> None:
         self._redeemer = redeemer
+        self._answers = answers
         self._status = status
         super().__init__(location, gate, failures, tls, client_roots, stall_seconds)
 
@@ -57,22 +63,31 @@ class WorkerServer(FlightService):
     ) -> list[tuple[str, str]]:
         with self.answering(context):
             self.principal(context)
-        return [(STATUS_ACTION, "what this worker is busy with, as JSON")]
+        return [
+            (STATUS_ACTION, "what this worker is busy with, as JSON"),
+            (ASK_WORKER, "a coordinator asks who this is (sealed)"),
+        ]
 
     def do_action(  # type: ignore[override]
         self, context: fl.ServerCallContext, action: fl.Action
     ) -> Iterator[fl.Result]:
         with self.answering(context):
-            caller = self.principal(context)
-            if action.type != STATUS_ACTION:
-                raise BadCommand(
-                    f"a worker has no action {action.type!r}; it has {STATUS_ACTION}, and the"
-                    " coordinator has the others"
-                )
-            status = self._status()
-            if caller is not None:
-                status = without_others(status, caller)
-        return iter([fl.Result(pa.py_buffer(status.model_dump_json().encode()))])
+            if action.type == ASK_WORKER:  # coordinators prove themselves by the seal
+                answer = self._answers.answer(action.body.to_pybytes())
+            else:
+                answer = self._status_for(self.principal(context), action.type)
+        return iter([fl.Result(pa.py_buffer(answer))])
+
+    def _status_for(self, caller: Principal | None, action: str) -> bytes:
+        if action != STATUS_ACTION:
+            raise BadCommand(
+                f"a worker has no action {action!r}; it has {STATUS_ACTION}, and the coordinator"
+                " has the others"
+            )
+        status = self._status()
+        if caller is not None:
+            status = without_others(status, caller)
+        return status.model_dump_json().encode()
 
 
 def without_others(status: WorkerStatus, caller: Principal) -> WorkerStatus:

@@ -21,6 +21,7 @@ from floeberg.server.fleet.membership import (
     WorkerState,
 )
 from floeberg.server.fleet.placement import MAX_LOCATIONS, Placement, place, rank
+from floeberg.server.fleet.search import Search, SearchEvent, SearchInstruction, Target
 
 __all__ = [
     "MAX_LOCATIONS",
@@ -36,6 +37,10 @@ __all__ = [
     "Member",
     "Placement",
     "Renew",
+    "Search",
+    "SearchEvent",
+    "SearchInstruction",
+    "Target",
     "Tell",
     "Tick",
     "Worker",

@@ -14,7 +14,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from floeberg.protocol.errors import Denied
+from floeberg.protocol.errors import Denied, Unauthenticated
 from floeberg.protocol.registration import (
     Lease,
     LeaveWorker,
@@ -23,6 +23,7 @@ from floeberg.protocol.registration import (
     RenewWorker,
     ReplayGuard,
     StreamReport,
+    WorkerAnswer,
     open_registration,
 )
 from floeberg.protocol.sealing import Keyring
@@ -89,48 +90,37 @@ class Members:
         """Take a worker in. Raises `Unauthenticated` for what the fleet's keys have not sealed, and
         `Denied` for a clear-text worker where there is TLS.
         """
-        message = self._open(RegisterWorker, raw)
-        if self._tls_only and not message.location.startswith("grpc+tls://"):
-            raise Denied(
-                f"this coordinator serves TLS, and {message.location} is clear text: clients would"
-                " send their tokens in clear; give the worker 'tls_cert' and 'tls_key'"
-            )
-        worker = Worker(
-            message.worker_id,
-            message.location,
-            message.max_streams,
-            message.max_bytes,
-            message.zone,
-            message.version,
-            message.http_address,
-        )
-        return self._lease(self._handle(lambda at: Join(at, worker)))
+        worker = self._introduced(self._open(RegisterWorker, raw))
+        return self._lease(self._handle(lambda at: [Join(at, worker)]))
 
     def renew(self, raw: bytes) -> Lease:
         """Prolong a lease; the answer says so where the worker must register again."""
         message = self._open(RenewWorker, raw)
-        load = message.load
-        over = self._on_reports(load.reports)
-        if message.state == "draining":
-            self._handle(lambda at: Drain(at, message.worker_id))
-        return self._lease(
-            self._handle(
-                lambda at: Renew(
-                    at,
-                    message.worker_id,
-                    load.streams,
-                    load.bytes_in_flight,
-                    load.rows_sent,
-                    load.bytes_sent,
-                )
-            ),
-            over,
-        )
+        over = self._on_reports(message.load.reports)
+        return self._lease(self._handle(lambda at: _renewal(at, message)), over)
 
     def leave(self, raw: bytes) -> None:
         """Let a worker go."""
-        message = self._open(LeaveWorker, raw)
-        self._handle(lambda at: Leave(at, message.worker_id))
+        self.gone(self._open(LeaveWorker, raw).worker_id)
+
+    def gone(self, worker_id: str) -> None:
+        """Let a worker go that was asked, and has left."""
+        self._handle(lambda at: [Leave(at, worker_id)])
+
+    def answered(self, raw: bytes, question: str) -> WorkerAnswer:
+        """Take a worker in, or prolong its lease, by what it answered to `question`.
+
+        Raises as `register` does.
+        """
+        answer = self._open(WorkerAnswer, raw)
+        if answer.question != question:
+            raise Unauthenticated("the answer is to another question")
+        worker = self._introduced(answer.introduction)
+        renewal = RenewWorker(worker_id=worker.worker_id, state=answer.state, load=answer.load)
+        if not self._lease(self._handle(lambda at: _renewal(at, renewal))).known:
+            self._handle(lambda at: [Join(at, worker), *_renewal(at, renewal)])
+        self._on_reports(answer.load.reports)
+        return answer
 
     def ready(self) -> tuple[Worker, ...]:
         """Return the workers that may be given tasks now, by worker id."""
@@ -162,9 +152,26 @@ class Members:
     def _open(self, kind: type[Message], raw: bytes) -> Message:
         return open_registration(kind, raw, self._keyring, self._guard, now_ms=self._now_ms())
 
-    def _handle(self, event: Callable[[float], FleetEvent]) -> list[Instruction]:
+    def _introduced(self, message: RegisterWorker) -> Worker:
+        if self._tls_only and not message.location.startswith("grpc+tls://"):
+            raise Denied(
+                f"this coordinator serves TLS, and {message.location} is clear text: clients would"
+                " send their tokens in clear; give the worker 'tls_cert' and 'tls_key'"
+            )
+        return Worker(
+            message.worker_id,
+            message.location,
+            message.max_streams,
+            message.max_bytes,
+            message.zone,
+            message.version,
+            message.http_address,
+        )
+
+    def _handle(self, events: Callable[[float], Sequence[FleetEvent]]) -> list[Instruction]:
         with self._lock:
-            out = self._fleet.handle(event(self._clock()))
+            at = self._clock()
+            out = [told for event in events(at) for told in self._fleet.handle(event)]
         self._tell(out)
         return out
 
@@ -200,3 +207,16 @@ class Members:
         self.ready()
         with self._lock:
             return sum(m.state is state for m in self._fleet.members())
+
+
+def _renewal(at: float, message: RenewWorker) -> list[FleetEvent]:
+    load = message.load
+    renewal = Renew(
+        at,
+        message.worker_id,
+        load.streams,
+        load.bytes_in_flight,
+        load.rows_sent,
+        load.bytes_sent,
+    )
+    return [Drain(at, message.worker_id), renewal] if message.state == "draining" else [renewal]
