@@ -52,9 +52,11 @@ REASONS = (
     Reason(
         PLANNERS,
         "files whose values are all null, or all the literal, are kept there for !=, NOT IN and the"
-        " like; nothing in them can match here (docs/decisions/0002-three-valued-filters.md)",
-        ("fewer_files",),
+        " like, and deletes of such rows; nothing in them can match here"
+        " (docs/decisions/0002-three-valued-filters.md)",
+        ("fewer_files", "fewer_deletes"),
         _negates,
+        lambda delete: delete.is_equality,
     ),
     Reason(
         PLANNERS,
@@ -91,13 +93,6 @@ REASONS = (
         ("java.types_parquet", "java.partitions", "fixtures.partitions_nanos"),
     ),
     Reason(
-        ("java",),
-        "a position delete of many files applies to its whole partition there; here the bounds on"
-        " its paths leave files out",
-        ("fewer_deletes",),
-        deletes=lambda delete: not delete.is_equality,
-    ),
-    Reason(
         ("pyiceberg",),
         "which data file a delete names is not looked at there, and so it is taken for others of"
         " the partition as well",
@@ -113,15 +108,8 @@ REASONS = (
     # theirs is tighter
     Reason(
         PLANNERS,
-        "deletes are left out there when their own statistics rule the filter out: of the rows that"
-        " they delete it keeps none",
-        ("more_deletes",),
-        lambda scan: scan.filter is not None,
-        lambda delete: delete.is_equality,
-    ),
-    Reason(
-        PLANNERS,
-        "so are position deletes that hold the rows themselves",
+        "position deletes that hold the rows themselves are left out there when the rows' statistics"
+        " rule the filter out",
         ("more_deletes",),
         lambda scan: scan.filter is not None,
         tables=("fixtures.positions_with_rows", "corpus.mixed_formats"),
