@@ -61,6 +61,16 @@ def test_who_asks_is_told_who_this_is_and_has_it_for_a_lease(
     assert answers.askers == ()
 
 
+def test_what_a_coordinator_says_of_queries_is_passed_on() -> None:
+    over: list[str] = []
+    answers = Answers(KEYS, lambda: ME, lambda: LOAD, over.extend, now_ms=lambda: NOW_MS)
+    ask = AskWorker(coordinator_id="c1", question="q" * 24, lease_seconds=10.0, over=("q1", "q2"))
+
+    answers.answer(seal_registration(ask, KEYS, now_ms=NOW_MS))
+
+    assert over == ["q1", "q2"]
+
+
 def test_strangers_and_repeated_questions_get_no_answer(answers: Answers) -> None:
     mine = question()
     answers.answer(mine)

@@ -147,7 +147,7 @@ def test_news_of_the_load_are_told_before_the_lease_asks_for_it(started: Start) 
     load = WorkerLoad(streams=2)
     member = started(member_of(coordinator, load))
     coordinator.next_of(RegisterWorker)
-    wait_until(lambda: member.registered, "the worker to be registered")
+    wait_until(lambda: all(member.seats.values()), "the worker to be registered")
 
     member.tell()
 

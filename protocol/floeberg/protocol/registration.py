@@ -148,12 +148,14 @@ class Lease(_Message):
 
 class AskWorker(_Message):
     """A coordinator that found a worker asks who it is, and how it is. With the answer it has that
-    worker for `lease_seconds`. `question` is new each time.
+    worker for `lease_seconds`. `question` is new each time. `over` are as in a `Lease`, of what the
+    worker reported the time before.
     """
 
     coordinator_id: Name
     question: Annotated[str, Field(min_length=16, max_length=64)]
     lease_seconds: Seconds
+    over: tuple[Name, ...] = ()
 
 
 class WorkerAnswer(_Message):

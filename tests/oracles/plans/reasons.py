@@ -108,8 +108,8 @@ REASONS = (
     # theirs is tighter
     Reason(
         PLANNERS,
-        "position deletes that hold the rows themselves are left out there when the rows' statistics"
-        " rule the filter out",
+        "position deletes that hold the rows themselves are left out there when the statistics of"
+        " these rule the filter out",
         ("more_deletes",),
         lambda scan: scan.filter is not None,
         tables=("fixtures.positions_with_rows", "corpus.mixed_formats"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from floeberg.protocol.registration import (
@@ -61,18 +61,23 @@ class Askers:
 
 
 class Answers:
-    """Answers the questions of coordinators. Safe to use from several threads."""
+    """Answers the questions of coordinators. Safe to use from several threads.
+
+    `on_over` is told of queries that have all they may.
+    """
 
     def __init__(
         self,
         keyring: Keyring,
         introduction: Callable[[], RegisterWorker],
         load: Callable[[], WorkerLoad],
+        on_over: Callable[[Sequence[str]], None] = lambda queries: None,
         *,
         clock: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._keyring = keyring
+        self._on_over = on_over
         self._introduction = introduction
         self._load = load
         self._clock = clock
@@ -88,6 +93,8 @@ class Answers:
         """
         now_ms = self._now_ms()
         asked = open_registration(AskWorker, raw, self._keyring, self._guard, now_ms=now_ms)
+        if asked.over:
+            self._on_over(asked.over)
         introduction, load = self._introduction(), self._load()
         with self._lock:
             is_draining = self._is_draining

@@ -92,7 +92,9 @@ class WorkerService:
             seats=self._seats,
             is_draining=lambda: self._stopping,
         )
-        self._answers = Answers(self._keyring, self._introduction, self._facts.load)
+        self._answers = Answers(
+            self._keyring, self._introduction, self._facts.load, self._redeemer.stop_queries
+        )
         page = StatusRoutes(
             render=lambda: worker_page(self._status()),
             json=lambda: self._status().model_dump_json(),

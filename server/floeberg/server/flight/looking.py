@@ -142,6 +142,8 @@ class WorkerSearch:
         self._changed = threading.Condition()
         self._search = Search([Target(uri) for uri in workers], names, lease_seconds)
         self._askers: dict[Target, Asker] = {}
+        self._over: dict[Target, tuple[str, ...]] = {}
+        """What to tell each with its next question; a target is asked one question at a time."""
         self._is_closed = False
         self._is_needed = bool(workers or names)
         self._thread = threading.Thread(target=self._run, name="floeberg-search", daemon=True)
@@ -211,6 +213,7 @@ class WorkerSearch:
                 self._members.gone(worker_id)
             case Forget(target):
                 asker = self._askers.pop(target, None)
+                self._over.pop(target, None)
                 if asker is not None:
                     asker.close()
             case Warn(about, why):
@@ -256,10 +259,13 @@ class WorkerSearch:
             coordinator_id=self._members.coordinator_id,
             question=question,
             lease_seconds=self._lease_seconds,
+            over=self._over.get(target, ()),
         )
         body = seal_registration(message, self._keyring, now_ms=self._now_ms())
         seconds = min(_MOST_CALL_SECONDS, max(1.0, self._lease_seconds / 3))
-        return self._members.answered(self._asker(target).ask(body, seconds), question)
+        raw = self._asker(target).ask(body, seconds)
+        answer, self._over[target] = self._members.answered(raw, question)
+        return answer
 
     def _asker(self, target: Target) -> Asker:
         with self._changed:

@@ -107,10 +107,11 @@ class Members:
         """Let a worker go that was asked, and has left."""
         self._handle(lambda at: [Leave(at, worker_id)])
 
-    def answered(self, raw: bytes, question: str) -> WorkerAnswer:
+    def answered(self, raw: bytes, question: str) -> tuple[WorkerAnswer, tuple[str, ...]]:
         """Take a worker in, or prolong its lease, by what it answered to `question`.
 
-        Raises as `register` does.
+        Returns the answer, and which of the queries that it reports on have all they may. Raises as
+        `register` does.
         """
         answer = self._open(WorkerAnswer, raw)
         if answer.question != question:
@@ -119,8 +120,7 @@ class Members:
         renewal = RenewWorker(worker_id=worker.worker_id, state=answer.state, load=answer.load)
         if not self._lease(self._handle(lambda at: _renewal(at, renewal))).known:
             self._handle(lambda at: [Join(at, worker), *_renewal(at, renewal)])
-        self._on_reports(answer.load.reports)
-        return answer
+        return answer, self._on_reports(answer.load.reports)
 
     def ready(self) -> tuple[Worker, ...]:
         """Return the workers that may be given tasks now, by worker id."""
