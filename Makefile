@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo screenshots test check bench bench-manifests bench-planning corpus fuzz hostile chaos oracles java-17 clean
+.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning corpus fuzz hostile chaos oracles java-17 clean
 .DEFAULT_GOAL := help
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make check          ruff, mypy, pyright and the import direction"
 	@echo "make bench          the benchmarks"
 	@echo "make bench-manifests   what manifests cost to decode and to prune"
+	@echo "make bench-memory   what clients that read little make a worker hold"
 	@echo "make bench-planning    what plans of up to a million files take, beside Iceberg Java, Polars and PyIceberg"
 	@echo "                    (FILES=\"1000 100000\", ONLY=floeberg without the others; else needs Java 17)"
 	@echo "make fuzz           compare with a plain reader on random tables (N=1000 SEED=…)"
@@ -65,6 +66,9 @@ bench: $(READY)
 
 bench-manifests: $(READY)
 	@$(BIN)/python -m tests.bench.manifests
+
+bench-memory: $(READY)
+	@$(BIN)/python -m tests.bench.worker_memory
 
 bench-planning: $(READY) $(if $(ONLY),,java-17 $(ORACLES_READY))
 	@$(BIN)/python -m tests.bench.planning --peers $(ORACLES_BIN)/python \

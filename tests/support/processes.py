@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.flight as fl
+
 from floeberg.protocol.sealing import Keyring
 from tests.support.waiting import wait_until
 
@@ -84,6 +86,18 @@ class ServiceProcess:
     def records(self) -> list[dict[str, Any]]:
         """Return what the process has logged so far."""
         return [json.loads(line) for line in self.log_text().splitlines() if line.startswith("{")]
+
+    def status(self) -> dict[str, Any]:
+        """Return what a worker says of itself."""
+        with fl.connect(self.addresses["location"]) as client:
+            (result,) = client.do_action(fl.Action("floeberg.worker-status", b""))
+            status: dict[str, Any] = json.loads(result.body.to_pybytes())
+            return status
+
+    def peak_bytes(self) -> int:
+        """Return the most memory that the process has had resident (Linux)."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

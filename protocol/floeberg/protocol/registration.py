@@ -105,7 +105,8 @@ class RegisterWorker(_Message):
 
     `worker_id` is made anew at each start, so that a worker which came back is not taken for the
     one that was there before. `location` is where clients reach it (`grpc://host:port`), which may
-    differ from where it listens. `max_bytes` bounds the bytes of batches in flight.
+    differ from where it listens. From `max_bytes` in flight on it takes no stream: the memory that
+    it has for streams.
     """
 
     worker_id: Name

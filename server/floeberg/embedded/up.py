@@ -46,8 +46,8 @@ class UpConfig(CoordinatorConfig):
 
     workers: int = option(2, "How many worker processes to run.", minimum=1)
     max_streams: int = option(32, "How many streams each worker serves at once.", minimum=1)
-    max_bytes: int = option(
-        512 << 20, "How many bytes of batches may wait for slow clients, in each worker.", minimum=1
+    memory_bytes: int = option(
+        3 << 30, "How much memory each worker is to stay below.", minimum=256 << 20
     )
 
 
@@ -77,7 +77,7 @@ class Cluster:
             "port": 0,
             "http_port": 0,
             "max_streams": config.max_streams,
-            "max_bytes": config.max_bytes,
+            "memory_bytes": config.memory_bytes,
         }
         self._workers = [
             Child(f"worker-{n}", "floeberg.worker", worker_values, self._directory, errors)

@@ -1,8 +1,13 @@
-"""How much a worker takes on at once: streams, and bytes of batches that wait for their clients.
+"""How much a worker takes on at once: streams, and the memory that they take.
 
 What does not fit is refused, never queued. A client that opens all endpoints of a scan and reads
 them in order holds the late ones open, their buffers full, while it waits for an early one: if
 that one queued behind them, it would wait forever.
+
+Memory is that of the process as the system counts it, beyond what it had before the first stream.
+A stream counts for `STREAM_BYTES` at least: one whose client takes nothing for a while may hold
+less, and takes it again when it goes on. Until its first batch it counts for `NEW_STREAM_BYTES` on
+top of what is measured, as it may take that at any moment.
 """
 
 from __future__ import annotations
@@ -11,23 +16,48 @@ import threading
 from collections.abc import Callable
 
 from floeberg.protocol.errors import WorkerBusy
+from floeberg.worker.memory import FreedMemory, resident_bytes
+
+STREAM_BYTES = 16 << 20
+NEW_STREAM_BYTES = 64 << 20
+"""What a stream of 16 columns takes: a window of 16 MiB, and for each column its dictionary and its
+page, as they are stored and as they are decoded."""
+
+_GROWTH_SHARE = 8
+"""The part of the memory, as a divisor, that is kept for what streams take after their first batch:
+other columns' pages, another window."""
 
 
 class Budget:
-    """Counts what is taken on. Safe to use from several threads.
+    """Counts what is taken on, and takes a stream only while the process is so far below
+    `memory_bytes` that it stays there. Safe to use from several threads.
 
-    `on_turn` is called when there is no more room for a stream, and when there is again.
+    A worker without a stream takes one, whatever it holds. `on_turn` is called when there is no
+    more room for a stream, and when there is again. `measure` gives the process's memory, and
+    `give_back` makes that follow what is used.
     """
 
     def __init__(
-        self, max_streams: int, max_bytes: int, on_turn: Callable[[], None] = lambda: None
+        self,
+        max_streams: int,
+        memory_bytes: int,
+        on_turn: Callable[[], None] = lambda: None,
+        *,
+        measure: Callable[[], int] = resident_bytes,
+        give_back: Callable[[], None] | None = None,
     ) -> None:
         self._max_streams = max_streams
-        self._max_bytes = max_bytes
         self._on_turn = on_turn
+        self._measure = measure
+        self._give_back = give_back or FreedMemory().give_back
+        self._own_bytes = measure()
+        usable = memory_bytes - memory_bytes // _GROWTH_SHARE
+        self.max_bytes = max(1, usable - self._own_bytes - NEW_STREAM_BYTES)
+        """From so many bytes in flight on, no new stream is taken."""
         self._lock = threading.Lock()
         self._streams = 0
-        self._bytes = 0
+        self._new_streams = 0
+        self._was_full = False
 
     @property
     def streams(self) -> int:
@@ -35,7 +65,15 @@ class Budget:
 
     @property
     def bytes_in_flight(self) -> int:
-        return self._bytes
+        """The memory that streams count for: what they take, or may at any moment."""
+        with self._lock:
+            return self._bytes()
+
+    def has_spare(self) -> bool:
+        """Say whether streams may take more than they need: while half of the room is free, as
+        many may find that at once.
+        """
+        return self._count() < self.max_bytes // 2
 
     def admit(self) -> Admission:
         """Return the right to run one stream; its holder releases it. Raises `WorkerBusy`."""
@@ -45,27 +83,43 @@ class Budget:
                     f"the worker serves {self._streams} streams, as many as it may; try the"
                     " endpoint's next location, or again"
                 )
-            if self._bytes >= self._max_bytes:
+            held = self._bytes()
+            if held >= self.max_bytes:
                 raise WorkerBusy(
-                    f"{self._bytes} bytes wait for this worker's clients, of {self._max_bytes} that"
-                    " may; try the endpoint's next location, or again"
+                    f"this worker's {self._streams} streams take {held} bytes of memory, and there"
+                    f" is room for another one below {self.max_bytes}; try the endpoint's next"
+                    " location, or again"
                 )
-            self._streams += 1
-            has_turned = self._is_full
+            has_turned = self._change(streams=1, new_streams=1)
         if has_turned:
             self._on_turn()
         return Admission(self)
 
-    @property
-    def _is_full(self) -> bool:
-        return self._streams >= self._max_streams or self._bytes >= self._max_bytes
+    def _bytes(self) -> int:
+        held = self._count()
+        if held >= self.max_bytes:
+            self._give_back()
+            held = self._count()
+        return held
 
-    def _change(self, *, streams: int = 0, held: int = 0) -> None:
+    def _count(self) -> int:
+        if not self._streams:
+            return 0
+        measured = max(0, self._measure() - self._own_bytes)
+        return max(measured + self._new_streams * NEW_STREAM_BYTES, self._streams * STREAM_BYTES)
+
+    def _change(self, *, streams: int = 0, new_streams: int = 0) -> bool:
+        """Count, and say whether there is room now and was none, or the other way round."""
+        self._streams += streams
+        self._new_streams += new_streams
+        is_full = self._streams >= self._max_streams or self._bytes() >= self.max_bytes
+        has_turned = is_full != self._was_full
+        self._was_full = is_full
+        return has_turned
+
+    def _tell_change(self, *, streams: int = 0, new_streams: int = 0) -> None:
         with self._lock:
-            was_full = self._is_full
-            self._streams += streams
-            self._bytes += held
-            has_turned = self._is_full != was_full
+            has_turned = self._change(streams=streams, new_streams=new_streams)
         if has_turned:
             self._on_turn()
 
@@ -75,16 +129,16 @@ class Admission:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._held = 0
+        self._is_new = True
         self._released = False
 
-    def hold(self, held: int) -> None:
-        """Say that `held` bytes wait for the client now, instead of what waited before."""
-        if not self._released:
-            self._budget._change(held=held - self._held)
-            self._held = held
+    def has_begun(self) -> None:
+        """Say that there is a batch: what the stream takes can be measured."""
+        if self._is_new and not self._released:
+            self._is_new = False
+            self._budget._tell_change(new_streams=-1)
 
     def release(self) -> None:
         if not self._released:
             self._released = True
-            self._budget._change(streams=-1, held=-self._held)
+            self._budget._tell_change(streams=-1, new_streams=-1 if self._is_new else 0)

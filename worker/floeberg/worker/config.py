@@ -24,11 +24,11 @@ class WorkerConfig(ServiceConfig):
         " all its endpoints and reads them in turn would wait for itself.",
         minimum=1,
     )
-    max_bytes: int = option(
-        512 << 20,
-        "How many bytes of batches may wait for slow clients, over all streams. Above it new"
-        " streams are refused.",
-        minimum=1,
+    memory_bytes: int = option(
+        3 << 30,
+        "How much memory the process is to stay below. A stream that might go over it is refused:"
+        " each counts for what it takes, and for 64 MiB more until its first batch.",
+        minimum=256 << 20,
     )
     fetch_ahead_bytes: int = option(
         32 << 20,

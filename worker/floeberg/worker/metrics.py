@@ -31,7 +31,7 @@ class WorkerMetrics:
         running.set_function(lambda: budget.streams)
         held = Gauge(
             "floeberg_worker_bytes_in_flight",
-            "Bytes of batches that wait for their clients.",
+            "Memory that streams take, or may at any moment.",
             registry=registry,
         )
         held.set_function(lambda: budget.bytes_in_flight)

@@ -61,12 +61,16 @@ class WorkerService:
         self.worker_id = f"w-{secrets.token_hex(6)}"
         registry = new_registry()
         self._gate = configured_gate(config, registry)
-        self._budget = Budget(config.max_streams, config.max_bytes, self._tell_load)
+        self._budget = Budget(config.max_streams, config.memory_bytes, self._tell_load)
         metrics = WorkerMetrics(registry, self._budget)
         metrics.registered.set_function(lambda: self.registered)
         storages = StorageCache(lambda config: LoggedStorage(open_storage(config)))
         ahead = (
-            Ahead(Background(_FETCHING_THREADS, "floeberg-fetch"), config.fetch_ahead_bytes)
+            Ahead(
+                Background(_FETCHING_THREADS, "floeberg-fetch"),
+                config.fetch_ahead_bytes,
+                self._budget.has_spare,
+            )
             if config.fetch_ahead_bytes
             else None
         )
@@ -182,7 +186,7 @@ class WorkerService:
             worker_id=self.worker_id,
             location=self.location,
             max_streams=config.max_streams,
-            max_bytes=config.max_bytes,
+            max_bytes=self._budget.max_bytes,
             version=floeberg_version(),
             zone=config.zone,
             http_address=self._http.uri,

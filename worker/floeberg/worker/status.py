@@ -65,7 +65,7 @@ class WorkerFacts:
             streams=self.budget.streams,
             max_streams=self.config.max_streams,
             bytes_in_flight=self.budget.bytes_in_flight,
-            max_bytes=self.config.max_bytes,
+            max_bytes=self.budget.max_bytes,
             coordinators=sum(seats.values()),
             seats=tuple(
                 SeatEntry(coordinator=uri, is_member=is_member) for uri, is_member in seats.items()

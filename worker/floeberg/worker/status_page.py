@@ -57,7 +57,7 @@ def _content(status: WorkerStatus, now_ms: int) -> Iterator[Html]:
     sending = [s for s in status.running if s.waits_seconds < _LONG_WAIT_SECONDS]
     yield tiles(
         tile("streams", count(status.streams), f"of {count(status.max_streams)} at once"),
-        tile("in flight", amount(status.bytes_in_flight), f"of {amount(status.max_bytes)} at once"),
+        tile("memory of streams", amount(status.bytes_in_flight), f"of {amount(status.max_bytes)}"),
         tile("wait for their clients", count(len(status.running) - len(sending)), "streams"),
         tile("sent since the start", amount(status.bytes), f"{count(status.rows)} rows"),
         tile(

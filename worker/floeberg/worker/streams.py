@@ -189,7 +189,7 @@ class Redeemer:
                     check()
                     rows, size = placed.batch.num_rows, placed.batch.nbytes
                     limits.take(rows)
-                    admission.hold(size)
+                    admission.has_begun()
                     if placed.place.task != task:
                         stream.event("task read", task=task)
                         task = placed.place.task

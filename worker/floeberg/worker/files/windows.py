@@ -30,11 +30,12 @@ class Ahead:
     """Leave to fetch before there is need, by the threads of `background`.
 
     As many bytes as `held_bytes` may be on their way or wait to be read, for each file that is
-    being read.
+    being read, and none while the process has no memory to spare.
     """
 
     background: Background
     held_bytes: int = HELD_BYTES
+    has_spare: Callable[[], bool] = lambda: True
 
 
 class Room:
@@ -124,8 +125,11 @@ class Windows:
     def _fetch_ahead(self) -> None:
         if self._ahead is None:
             return
-        while self._expected and self._has_room(self._expected[0]):
+        while self._expected and self._may_fetch(self._expected[0], self._ahead):
             self._ahead.background.submit(self._add(self._expected.popleft()))
+
+    def _may_fetch(self, window: Sequence[Range], ahead: Ahead) -> bool:
+        return self._has_room(window) and (not self._pieces or ahead.has_spare())
 
     def _has_room(self, window: Sequence[Range]) -> bool:
         if not self._pieces:

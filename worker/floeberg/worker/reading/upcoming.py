@@ -93,7 +93,7 @@ class Upcoming:
         self._sure_rows += _sure_rows(self._tasks[index])
         wanted = self._wanted_tasks()
         missing = wanted - len(self._entries)
-        if missing > wanted // 2:  # several at once
+        if missing > wanted // 2 and self._ahead.has_spare():  # several at once
             added += self._add(missing)
         self._storage.prime([part for new in added for part in new.parts])
         for new in added:
@@ -140,6 +140,8 @@ class Upcoming:
         if not self._lock.acquire(blocking=False):
             return  # another thread is at it
         try:
+            if not self._entries or not self._ahead.has_spare():
+                return
             unread = sum(entry.unread_bytes for entry in self._begun)
             for entry in self._entries.values():
                 is_ready = entry.opened.is_done or entry.is_ready(self._storage)

@@ -1,0 +1,49 @@
+"""How much memory this process has, and giving back what it no longer needs.
+
+Most of what a stream holds lies outside of Python: Arrow's arrays, pages under way, what was
+fetched, messages that gRPC has yet to send. Only the system counts all of it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from pathlib import Path
+
+import pyarrow as pa
+
+_STATM = Path("/proc/self/statm")
+_PAUSE_SECONDS = 1.0
+
+
+def resident_bytes() -> int:
+    """Return how much memory is resident; where the system doesn't tell (it does on Linux), what
+    Arrow has allocated, which is less.
+    """
+    try:
+        pages = int(_STATM.read_text().split()[1])
+    except OSError:
+        return pa.total_allocated_bytes()
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+class FreedMemory:
+    """Memory that was freed, and that allocators keep for later: of 30 streams' 350 MB, all but a
+    few. Used by one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._next_time = 0.0
+        # C libraries other than glibc don't have it
+        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+
+    def give_back(self) -> None:
+        """Give it back to the system, at most once a second: it takes milliseconds."""
+        now = time.monotonic()
+        if now < self._next_time:
+            return
+        pa.default_memory_pool().release_unused()
+        if self._trim is not None:
+            self._trim(0)
+        self._next_time = now + _PAUSE_SECONDS
