@@ -46,12 +46,13 @@ class Odds:
     """How likely each fault is, for one request; what is left passes.
 
     `delay_seconds` is the most that a delayed request waits, `latency_seconds` what each of them
-    waits on average.
+    waits on average. After `at_most` faults, if given, everything passes.
     """
 
     faults: Mapping[Fault, float] = field(default_factory=dict)
     latency_seconds: float = 0.0
     delay_seconds: float = 1.0
+    at_most: int | None = None
 
     def draw(self, dice: random.Random) -> Fault | None:
         left = dice.random()
@@ -67,6 +68,7 @@ class Odds:
                 "faults": {str(fault): odds for fault, odds in self.faults.items()},
                 "latency_seconds": self.latency_seconds,
                 "delay_seconds": self.delay_seconds,
+                "at_most": self.at_most,
             }
         )
 
@@ -74,7 +76,7 @@ class Odds:
     def parse(cls, raw: str) -> Odds:
         values = json.loads(raw)
         faults = {Fault(name): odds for name, odds in values["faults"].items()}
-        return cls(faults, values["latency_seconds"], values["delay_seconds"])
+        return cls(faults, values["latency_seconds"], values["delay_seconds"], values["at_most"])
 
 
 CALM = Odds()
@@ -132,8 +134,18 @@ class _Proxy:
     def __init__(self, target_port: int, seed: int) -> None:
         self._target_port = target_port
         self._dice = random.Random(seed)
-        self.odds = CALM
         self.counts: Counter[str] = Counter()
+        self.set(CALM)
+
+    def set(self, odds: Odds) -> None:
+        self.odds = odds
+        self._left = odds.at_most
+
+    def _draw(self) -> Fault | None:
+        fault = None if self._left == 0 else self.odds.draw(self._dice)
+        if fault is not None and self._left is not None:
+            self._left -= 1
+        return fault
 
     async def connected(self, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         """Serve one client's connection, request after request."""
@@ -158,7 +170,7 @@ class _Proxy:
         """Pass one request and its answer on; return whether the connections can go on."""
         head = await client.readuntil(b"\r\n\r\n")
         body = await client.readexactly(_content_length(head) or 0)
-        fault = self.odds.draw(self._dice)
+        fault = self._draw()
         self.counts[fault or "passed"] += 1
         if self.odds.latency_seconds:
             await asyncio.sleep(self._dice.expovariate(1 / self.odds.latency_seconds))
@@ -252,7 +264,7 @@ async def _serve(target_port: int, seed: int) -> None:
     print(server.sockets[0].getsockname()[1], flush=True)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        proxy.odds = Odds.parse(line)
+        proxy.set(Odds.parse(line))
         print(json.dumps(proxy.counts), flush=True)
     os._exit(0)  # gone with whoever started it, and open connections with it
 

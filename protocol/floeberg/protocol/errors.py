@@ -292,7 +292,8 @@ class MissingFile(CorruptTable):
 
     def __init__(self, location: str, role: str = "file") -> None:
         super().__init__(
-            f"{role} {location} does not exist; it may have been removed by hand or by expiry"
+            f"{role} {location} does not exist; it may have been removed by hand or by expiry:"
+            " read a snapshot that does not need it, or restore it"
         )
 
 

@@ -170,6 +170,22 @@ class IgnoresRanges(Handler):
         self.send(200, body, len(body))
 
 
+class SendsLess(Handler):
+    """Sends half of a range the first time, and says that this is all."""
+
+    def answer(self, body: bytes) -> None:
+        if not body:
+            self.send(200, b"", len(BODY))
+            return
+        first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+        self.asked.append(self.headers["Range"])
+        part = body[first : last + 1]
+        part = part[: len(part) // 2] if len(self.asked) == 1 else part
+        last = min(last, len(BODY) - 1)
+        ranged = f"bytes {first}-{last}/{len(BODY)}"
+        self.send(206, part, len(part), Content_Range=ranged)
+
+
 @contextmanager
 def serving(kind: type[Handler]) -> Iterator[tuple[str, list[str]]]:
     """Give the endpoint of such a store, and what it was asked for."""
@@ -226,6 +242,17 @@ def test_a_whole_object_for_a_range_is_refused() -> None:
 
         with pytest.raises(StorageUnavailable, match="s3://bucket/x"):
             storage.read_ranges("s3://bucket/x", [(0, 10)])
+
+
+@pytest.mark.parametrize(("start", "length"), [(10, 100), (len(BODY) - 50, 100)])
+def test_a_range_that_comes_short_is_asked_for_again(start: int, length: int) -> None:
+    with serving(SendsLess) as (endpoint, asked):
+        storage = S3Storage(s3_at(endpoint), no_rest)
+
+        found = storage.read_ranges("s3://bucket/x", [(start, length)])
+
+    assert found == [BODY[start : start + length]]
+    assert len(asked) == 2
 
 
 def test_a_store_that_stalls_is_unavailable_at_the_deadline() -> None:

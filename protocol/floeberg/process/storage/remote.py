@@ -42,7 +42,7 @@ from floeberg.protocol.errors import (
 _DEADLINE_SECONDS = 60.0
 _SLOWEST_BYTES_PER_SECOND = 1_000_000
 # s3fs wraps its own attempts around botocore's; these are for a body that breaks off
-_BODY_ATTEMPTS = 2
+_BODY_ATTEMPTS = 3
 
 # s3fs takes what follows for the version of an object
 _VERSION_MARK = "?versionId="

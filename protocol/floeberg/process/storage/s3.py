@@ -9,8 +9,11 @@ from floeberg.protocol.errors import BadConfig, Unsupported
 
 # The defaults of the libraries below give up on a loaded store within seconds, or never.
 _CONNECT_TIMEOUT_SECONDS = 5.0
-_REQUEST_TIMEOUT_SECONDS = 30.0
-# attempts at a request, for throttling, failures of the server, and a connection that breaks
+# Silence, not the time that a request takes. A connection that a store or a balancer forgot is
+# silent for ever, and a second one answers at once: what this saves, a stream gains.
+_REQUEST_TIMEOUT_SECONDS = 10.0
+# attempts at a request, for throttling, failures of the server, and a connection that breaks; s3fs
+# makes attempts of its own around these, and aiobotocore within
 _ATTEMPTS = 3
 # column chunks of a few files at once; the library's 10 leaves an object store idle
 _CONNECTIONS = 64

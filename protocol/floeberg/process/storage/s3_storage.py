@@ -38,7 +38,7 @@ _DEADLINE_SECONDS = 60.0
 # with `s3.request-timeout`.
 _WHOLE_SECONDS = 600.0
 _SLOWEST_BYTES_PER_SECOND = 1_000_000
-_RETRIES = 2
+_ATTEMPTS = 4
 _AT_ONCE = 64
 _CHUNK_BYTES = 1 << 20
 
@@ -173,8 +173,10 @@ class S3Storage:
             **identity,
             virtual_hosted_style_request=False,
             client_options=client,
+            # pauses of 0.1 s and more, each drawn from a span that grows; a body that breaks off
+            # is asked for from there
             retry_config={
-                "max_retries": _RETRIES,
+                "max_retries": _ATTEMPTS - 1,
                 "retry_timeout": timedelta(seconds=self._deadline_seconds),
             },
         )
@@ -216,17 +218,22 @@ class S3Storage:
         async def fetch(
             place: Place, location: str, start: int, length: int
         ) -> bytes | FloebergError:
+            came = 0
             try:
-                async with room:
-                    part = await obstore.get_range_async(*place, start=start, length=length)
+                for _ in range(_ATTEMPTS):
+                    async with room:
+                        part = await obstore.get_range_async(*place, start=start, length=length)
+                        came = len(part)
+                        # less is right at the object's end, and nowhere else
+                        if came == length or (came < length and await _ends(place, start + came)):
+                            return part.to_bytes()
+                    if came > length:
+                        break  # a proxy that ignores the header sends all of the object, always
             except _STORE_ERRORS as exc:
                 if _said(exc) in _BEYOND_THE_END:
                     return b""
                 return _named(location, exc)
-            if len(part) > length:
-                # a proxy that ignores the header sends all of the object: not the bytes asked for
-                return not_served(location, f"{len(part)} bytes came for a range of {length}")
-            return part.to_bytes()
+            return not_served(location, f"{came} bytes came for a range of {length}")
 
         async def fetch_in_time(one: tuple[Place, str, int, int]) -> bytes | FloebergError:
             try:
@@ -251,6 +258,11 @@ class _Elsewhere(FloebergError):
 def _whole(store: S3Store, key: str) -> bytes:
     # chunks joined take half the memory of asking for all and copying it
     return b"".join(obstore.get(store, key).stream(min_chunk_size=_CHUNK_BYTES))
+
+
+async def _ends(place: Place, offset: int) -> bool:
+    found = await obstore.head_async(*place)
+    return found["size"] == offset
 
 
 def _can_spell(key: str) -> bool:

@@ -9,7 +9,8 @@ def refused(location: str, code: str = "") -> AccessDenied:
     """Return the error for a store that refuses; `code` is its own word for it, or its number."""
     why = f" ({code})" if code and not code.isdecimal() else ""
     return AccessDenied(
-        f"the object store refused to read {location}{why}: check the credentials and their policy"
+        f"the object store refused to read {location}{why}: check the credentials, and that their"
+        " policy lets them read there"
     )
 
 
