@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pyarrow.flight as fl
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from floeberg.client import connect
 from floeberg.embedded.up import Cluster, UpConfig
@@ -97,7 +100,8 @@ def is_running(pid: int) -> bool:
 
 @pytest.fixture
 def up(warehouse: Path, tmp_path: Path) -> Iterator[Up]:
-    up = Up(warehouse, tmp_path / "ready.json", tmp_path / "log", "--workers", "2")
+    flags = ("--workers", "2", "--health-port", "0")
+    up = Up(warehouse, tmp_path / "ready.json", tmp_path / "log", *flags)
     yield up
     up.close()
 
@@ -111,6 +115,12 @@ def locations_of(coordinator: str) -> set[str]:
     with fl.connect(coordinator) as client:
         info = client.get_flight_info(ORDERS)
     return {location.uri.decode() for e in info.endpoints for location in e.locations}
+
+
+def is_serving(health: str) -> bool:
+    with grpc.insecure_channel(health) as channel:
+        answer = HealthStub(channel).Check(HealthCheckRequest(), timeout=20)
+    return answer.status == HealthCheckResponse.SERVING
 
 
 def workers_of(coordinator: str) -> set[str]:
@@ -127,6 +137,7 @@ def test_everything_is_there_when_the_ready_file_is_and_gone_after_a_signal(
     assert locations_of(ready["coordinator"]) == {w["location"] for w in ready["workers"]}
     assert ids_of(ready["coordinator"]) == list(range(80))
     assert ready["coordinator"] in up.log_text()
+    assert all(is_serving(service["health"]) for service in (ready, *ready["workers"]))
     assert len(up.pids) == 3
 
     up.process.send_signal(signal.SIGTERM)
@@ -151,6 +162,7 @@ def test_a_killed_worker_and_a_killed_coordinator_come_back(up: Up) -> None:
     wait_until(replaced, "another worker to have joined", seconds=60)
     named = {survivor["location"], victim["location"]}
     assert locations_of(ready["coordinator"]) == named, "it is where old endpoints look for it"
+    assert is_serving(victim["health"])
     assert sorted(read_all(info)["id"].to_pylist()) == list(range(80))
     up.pids |= children_of(up.process.pid)
     (coordinator,) = [

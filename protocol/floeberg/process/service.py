@@ -35,6 +35,13 @@ class ServiceConfig:
         "The address of the HTTP side port: `/healthz`, `/readyz`, `/metrics`, `/status`.",
     )
     http_port: int = option(0, "The HTTP side port; 0 takes a free one.", minimum=0, maximum=65535)
+    health_port: int | None = option(
+        None,
+        "The port of gRPC's health service, at `http_host` and in clear text; 0 takes a free one."
+        " It needs the extra `health`.",
+        minimum=0,
+        maximum=65535,
+    )
     status_page: Visibility = option(
         "local",
         "Who sees `/status` on the HTTP side port, which names tables and principals: `local`, who"

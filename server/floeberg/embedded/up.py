@@ -33,6 +33,14 @@ _WATCH_SECONDS = 0.2
 _KILL_SECONDS = 10.0  # beyond a child's own draining
 _HTTP_SECONDS = 5.0
 
+# by which key the port of an address is configured
+_PORTS = {
+    "coordinator": "port",
+    "location": "port",
+    "http": "http_port",
+    "health": "health_port",
+}
+
 # past any proxy that the environment names
 _HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -76,6 +84,7 @@ class Cluster:
         worker_values = _values(config, ServiceConfig) | {
             "port": 0,
             "http_port": 0,
+            **({} if config.health_port is None else {"health_port": 0}),
             "max_streams": config.max_streams,
             "memory_bytes": config.memory_bytes,
         }
@@ -117,8 +126,7 @@ class Cluster:
             return
         self.coordinator = str(self._coordinator.addresses["coordinator"])
         # a coordinator that is started again must be where workers and clients know it
-        self._coordinator.values["port"] = _port_of(self.coordinator)
-        self._coordinator.values["http_port"] = _port_of(str(self._coordinator.addresses["http"]))
+        self._coordinator.values |= _ports_of(self._coordinator.addresses)
         for worker in self._workers:
             worker.values["coordinator"] = [self.coordinator]
             worker.launch()
@@ -129,11 +137,12 @@ class Cluster:
 
     def addresses(self) -> dict[str, object]:
         """Return where everything is: `coordinator` and `http`, and of each of the `workers` its
-        `worker` id, `location`, `http` and `pid`.
+        `worker` id, `location`, `http` and `pid`; and with `health_port` the `health` of each.
         """
         return {
+            "http": None,
+            **self._coordinator.addresses,
             "coordinator": self.coordinator,
-            "http": self._coordinator.addresses.get("http"),
             "workers": [{**w.addresses, "pid": w.pid} for w in self._workers],
         }
 
@@ -220,9 +229,8 @@ class Cluster:
         One that could not even start there, because the port is another's by now, takes a free one.
         """
         if child in self._workers:
-            location, http = child.addresses.get("location"), child.addresses.get("http")
-            child.values["port"] = _port_of(str(location)) if location else 0
-            child.values["http_port"] = _port_of(str(http)) if http else 0
+            free = {key: 0 for key in _PORTS.values() if key in child.values}
+            child.values |= free | _ports_of(child.addresses)
 
 
 def run_up(
@@ -257,8 +265,13 @@ def _values(config: UpConfig, of: type[ServiceConfig]) -> dict[str, object]:
     }
 
 
-def _port_of(uri: str) -> int:
-    return int(uri.rpartition(":")[2])
+def _ports_of(addresses: Mapping[str, object]) -> dict[str, int]:
+    """Return the ports of a child at `addresses` by their keys, so that it can have them again."""
+    return {
+        key: int(str(addresses[name]).rpartition(":")[2])
+        for name, key in _PORTS.items()
+        if name in addresses
+    }
 
 
 def _answers_ready(child: Child) -> bool:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from floeberg.process.auth.config import configured_gate
 from floeberg.process.auth.watched import WatchedFile
 from floeberg.process.failures import Failures
+from floeberg.process.health import configured_health
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
@@ -150,6 +151,7 @@ class CoordinatorService:
             port=config.http_port,
             routes=[*page.routes, *(self._rest.routes if self._rest else ())],
         )
+        self._health = configured_health(config, self._readiness)
         self._server: CoordinatorServer | None = None
         self._stopping = False
         self.location = ""
@@ -183,6 +185,8 @@ class CoordinatorService:
             tls=config.serves_tls,
         )
         self._http.start()
+        if self._health is not None:
+            self._health.start()
         self._search.start()
         if not (self._gate.demands or is_loopback(config.host)):
             logger.warning("whoever reaches this coordinator reads every table: no 'auth_…' key")
@@ -196,7 +200,8 @@ class CoordinatorService:
         )
 
     def addresses(self) -> dict[str, object]:
-        return {"coordinator": self.location, "http": self._http.uri}
+        health = {} if self._health is None else {"health": self._health.address}
+        return {"coordinator": self.location, "http": self._http.uri, **health}
 
     def stop(self, at_once: threading.Event) -> bool:
         """Refuse new calls, let the running ones end within `drain_seconds`, then go.
@@ -219,6 +224,8 @@ class CoordinatorService:
         self._proxy.close()
         if self._rest is not None:
             self._rest.close()
+        if self._health is not None:
+            self._health.stop()
         self._http.stop()
         logger.info("coordinator stopped")
         return ended

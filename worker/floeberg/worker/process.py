@@ -16,6 +16,7 @@ import pyarrow as pa
 from floeberg.process.auth.config import configured_gate
 from floeberg.process.background import Background
 from floeberg.process.failures import Failures
+from floeberg.process.health import configured_health
 from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
@@ -112,6 +113,7 @@ class WorkerService:
             port=config.http_port,
             routes=page.routes,
         )
+        self._health = configured_health(config, self._readiness)
         self._server: WorkerServer | None = None
         self._membership: Membership | None = None
         self._stopping = False
@@ -143,6 +145,8 @@ class WorkerService:
             config.advertise, config.host, self._server.port, tls=config.serves_tls
         )
         self._http.start()
+        if self._health is not None:
+            self._health.start()
         self.location = location
         tls = config.client_tls()
         self._membership = Membership(
@@ -172,7 +176,13 @@ class WorkerService:
         return sum(self._seats().values())
 
     def addresses(self) -> dict[str, object]:
-        return {"worker": self.worker_id, "location": self.location, "http": self._http.uri}
+        health = {} if self._health is None else {"health": self._health.address}
+        return {
+            "worker": self.worker_id,
+            "location": self.location,
+            "http": self._http.uri,
+            **health,
+        }
 
     def status(self) -> dict[str, object]:
         """Return what the worker tells of itself, as JSON has it."""
@@ -236,6 +246,8 @@ class WorkerService:
             closing.start()
             closing.join(_SHUTDOWN_SECONDS)
             ended = not closing.is_alive()
+        if self._health is not None:
+            self._health.stop()
         self._http.stop()
         logger.info("worker stopped", extra={"worker": self.worker_id})
         return ended
