@@ -27,6 +27,7 @@ def main() -> int:
         seed=seed,
         clients=arguments.clients,
         workers=arguments.workers,
+        least_resumed=int(20 * arguments.minutes),
     )
     report = run(plan, say=lambda line: print(line, flush=True))
     return 1 if report.violations else 0

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 import adbc_driver_flightsql.dbapi
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.client import Lake, Progress, connect
+from floeberg.client.retries import RetryPolicy
 from floeberg.protocol.commands import ScanCommand, TableName
 from floeberg.protocol.errors import FloebergError, Unavailable
 from floeberg.protocol.flight_errors import from_flight
@@ -38,7 +40,9 @@ class Crowd:
         tally: Tally,
         dice: random.Random,
         paces_seconds: Sequence[float],
+        patience_seconds: float,
     ) -> None:
+        self._policy = RetryPolicy(patience_seconds=patience_seconds)
         self._questions = questions
         self._paces_seconds = paces_seconds
         self._tally = tally
@@ -48,11 +52,12 @@ class Crowd:
         self._ready = threading.Barrier(1)
 
     def start(self, count: int, locations: Sequence[str]) -> None:
-        """Connect `count` clients of floeberg, and one of each stock client, to coordinators, and
-        let them ask."""
+        """Connect `count` clients of floeberg to the coordinators, each with another one first, and
+        one of each stock client to the first, and let them ask."""
         asks: list[tuple[Kind, Callable[[random.Random], None]]] = []
         for number in range(count):
-            at = locations[number % len(locations)]
+            first = number % len(locations)
+            at = (*locations[first:], *locations[:first])
             asks.append((Kind.FLOEBERG, partial(self._floeberg, at)))
         asks.append((Kind.PYARROW, partial(self._pyarrow, locations[0])))
         asks.append((Kind.ADBC, partial(self._adbc, locations[0])))
@@ -87,8 +92,8 @@ class Crowd:
 
     # --- floeberg ---------------------------------------------------------------------------------
 
-    def _floeberg(self, location: str, dice: random.Random) -> None:
-        with connect(location) as lake:
+    def _floeberg(self, locations: Sequence[str], dice: random.Random) -> None:
+        with connect(locations) as lake:
             lake.status()  # a server that has never answered is not waited for
             self._ready.wait()
             for question in self._asked(dice):
@@ -105,7 +110,7 @@ class Crowd:
         """Return the answer, and how many of its streams were resumed."""
         told: list[Progress] = []
         scan = lake.table(question.table).scan(**question.arguments, on_progress=told.append)
-        with scan.to_reader() as reader:
+        with replace(scan, policy=self._policy).to_reader() as reader:
             batches = []
             for batch in reader:
                 batches.append(batch)

@@ -50,6 +50,7 @@ class Slot:
         self.port = 0
         self.due: float | None = None
         """When the supervisor starts it again."""
+        self.launched = 0.0
         self.faults: list[str] = []
         """What its processes did that no process should do."""
         self._module = module
@@ -61,6 +62,7 @@ class Slot:
     def launch(self) -> None:
         self._starts += 1
         self.due = None
+        self.launched = time.monotonic()
         command = [sys.executable, "-m", self._module, "--port", str(self.port), *self._flags]
         name = f"{self.name}-{self._starts}"
         self._process = ServiceProcess(command, self._directory, name, {})
@@ -130,12 +132,14 @@ class Fleet:
         *,
         workers: int,
         coordinators: int,
+        lease_seconds: float,
         dice: random.Random,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         Keyring.generate().write(directory / "keys")
         self._key_flags = ("--key-file", str(directory / "keys"))
-        flags = (*self._key_flags, "--catalog", catalog, *COORDINATOR_FLAGS)
+        lease = ("--lease-seconds", str(lease_seconds))
+        flags = (*self._key_flags, "--catalog", catalog, *lease, *COORDINATOR_FLAGS)
         self.coordinators = [
             Slot(f"coordinator-{n}", "floeberg.server", flags, directory)
             for n in range(coordinators)
@@ -189,17 +193,22 @@ class Fleet:
             self._next_kill = now + self._in(havoc.seconds_between_kills)
             self._next_coordinator_kill = now + self._in(havoc.seconds_between_coordinator_kills)
         ready = [slot for slot in self.workers if slot.is_ready()]
-        if now >= self._next_kill and len(ready) > 1:
+        # where starting one takes longer than to kill the next, no fleet would be left to look at
+        is_staffed = len(ready) > max(1, len(self.workers) // 2)
+        if now >= self._next_kill and is_staffed:
             self._next_kill = now + self._in(havoc.seconds_between_kills)
             many = len(ready) - 1 if self._dice.random() < havoc.all_but_one else 1
-            for slot in self._dice.sample(ready, many):
+            # one of those that live longest: streams are under way there
+            old = sorted(ready, key=lambda slot: slot.launched)[: max(many, len(ready) // 2)]
+            for slot in self._dice.sample(old, many):
                 slot.kill()
                 self.counts["workers killed"] += 1
                 if self._dice.random() < havoc.moves:
                     slot.port = 0
                 slot.due = now + self._dice.uniform(0, havoc.longest_absence_seconds)
         answering = [slot for slot in self.coordinators if slot.is_ready()]
-        if now >= self._next_coordinator_kill and answering:
+        others = len(self.coordinators) - 1
+        if now >= self._next_coordinator_kill and len(answering) > min(1, others):
             self._next_coordinator_kill = now + self._in(havoc.seconds_between_coordinator_kills)
             slot = self._dice.choice(answering)
             slot.kill()

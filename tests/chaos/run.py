@@ -16,6 +16,8 @@ from tests.chaos.clients import Crowd
 from tests.chaos.faults import CALM, Fault, FaultProxy, Odds, fault_proxy
 from tests.chaos.fleet import Fleet, Havoc, running_fleet
 from tests.chaos.lake import FULL, Question, Size, write_lake
+from tests.chaos.stillness import watching
+from tests.chaos.summary import summary
 from tests.chaos.tally import LONGEST_QUERY_SECONDS, Kind, Outcome, Tally
 from tests.support.services import Seaweed, run_seaweed
 
@@ -35,8 +37,6 @@ USUAL = Odds(
 STORM = Odds({Fault.SLOW_DOWN: 0.5, Fault.RESET: 0.1}, latency_seconds=0.02)
 
 _STEP_SECONDS = 0.1
-_STILL_SECONDS = 15.0
-"""When so much passes within a step, this machine was suspended: no query is late for that."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,20 @@ class Plan:
     workers: int = 4
     coordinators: int = 2
     size: Size = FULL
-    paces_seconds: tuple[float, ...] = (0.0, 0.0, 0.005, 0.02)
+    paces_seconds: tuple[float, ...] = (0.0, 0.005, 0.01, 0.02)
     havoc: Havoc | None = field(default_factory=Havoc)
     odds: Odds = USUAL
     storage: Mapping[str, str] = field(default_factory=dict)
     """More of Iceberg's properties for the store."""
     storm_every_seconds: float = 60.0
     storm_seconds: float = 4.0
+    lease_seconds: float = 10.0
     rolls: bool = True
+    patience_seconds: float = 30.0
+    """How long floeberg's clients keep trying: their default."""
+    longest_query_seconds: float = LONGEST_QUERY_SECONDS
+    least_resumed: int = 0
+    """How many streams must have been cut after delivered batches, and resumed."""
     tell_every_seconds: float = 10.0
 
 
@@ -92,7 +98,12 @@ def _run_on(store: Seaweed, folder: Path, plan: Plan, say: Callable[[str], None]
     with fault_proxy(port, plan.seed) as proxy:
         catalog = _catalog(store, proxy, bucket, plan.storage)
         with running_fleet(
-            folder, catalog, workers=plan.workers, coordinators=plan.coordinators, dice=dice
+            folder,
+            catalog,
+            workers=plan.workers,
+            coordinators=plan.coordinators,
+            lease_seconds=plan.lease_seconds,
+            dice=dice,
         ) as fleet:
             return _Run(plan, questions, fleet, proxy, dice, say).carry_out()
 
@@ -119,8 +130,8 @@ class _Run:
         self._fleet = fleet
         self._proxy = proxy
         self._say = say
-        self._tally = Tally(say)
-        self._crowd = Crowd(questions, self._tally, dice, plan.paces_seconds)
+        self._tally = Tally(say, longest_seconds=plan.longest_query_seconds)
+        self._crowd = Crowd(questions, self._tally, dice, plan.paces_seconds, plan.patience_seconds)
         self._requests: dict[str, int] = {}
         self._began = time.monotonic()
 
@@ -128,12 +139,14 @@ class _Run:
         locations = [slot.location for slot in self._fleet.coordinators]
         self._ask_each_in_peace(locations[0])
         self._began = time.monotonic()
-        self._crowd.start(self._plan.clients, locations)
-        self._make_havoc()
-        self._fleet.settle()
-        if self._plan.rolls:
-            self._roll()
-        self._crowd.stop(LONGEST_QUERY_SECONDS + 10)
+        with watching(self._tally.forgive, self._tally.watch):
+            self._crowd.start(self._plan.clients, locations)
+            self._make_havoc()
+            self._fleet.settle()
+            if self._plan.rolls:
+                self._roll()
+            self._crowd.stop(self._plan.longest_query_seconds + 10)
+        self._tally.watch()  # what ended in the last moment
         self._requests = self._proxy.set(CALM)
         return self._report()
 
@@ -148,11 +161,7 @@ class _Run:
         plan = self._plan
         told = self._began
         raging: bool | None = None
-        last = self._began
         while (now := time.monotonic()) < self._began + plan.seconds:
-            if now - last > _STILL_SECONDS:
-                self._tally.forgive(now - last)
-            last = now
             in_cycle = (now - self._began) % plan.storm_every_seconds
             is_storm = in_cycle > plan.storm_every_seconds - plan.storm_seconds
             if is_storm is not raging:
@@ -160,7 +169,6 @@ class _Run:
                 self._requests = self._proxy.set(STORM if is_storm else plan.odds)
             if plan.havoc is not None:
                 self._fleet.harass(plan.havoc)
-            self._tally.watch()
             if now - told >= plan.tell_every_seconds:
                 told = now
                 self._requests = self._proxy.set(STORM if is_storm else plan.odds)
@@ -201,25 +209,13 @@ class _Run:
         tally = self._tally
         for fault in self._fleet.faults():
             tally.violate(fault)
-        violations = tally.violations
-        lines = [self._progress()]
-        for kind in Kind:
-            asked = tally.asked(kind)
-            if asked:
-                lines.append(
-                    f"{kind}: {asked} queries, {100 * tally.right(kind) / asked:.1f}% right, "
-                    + ", ".join(
-                        f"{tally.outcomes[kind, outcome]} {outcome}"
-                        for outcome in Outcome
-                        if outcome is not Outcome.RIGHT
-                    )
-                    + f"; half within {tally.seconds(kind, 0.5):.1f} s, 99% within"
-                    f" {tally.seconds(kind, 0.99):.1f} s, all within {tally.seconds(kind, 1):.1f} s"
-                )
-        lines.append(f"{tally.rows} rows compared")
-        lines.append("storage: " + ", ".join(f"{n} {what}" for what, n in self._requests.items()))
-        lines += [f"{count} x {error}" for error, count in tally.errors.most_common(12)]
-        lines.append("no violation" if not violations else f"{len(violations)} violations")
-        for line in lines:
-            self._say(line)
-        return Report(tally, self._requests, dict(self._fleet.counts), violations, lines)
+        if tally.resumed < self._plan.least_resumed:
+            tally.violate(f"{tally.resumed} streams of {self._plan.least_resumed} were resumed")
+        plan = self._plan
+        title = (
+            f"{plan.seconds / 60:.0f} minutes, {plan.workers} workers, {plan.coordinators}"
+            f" coordinators, {plan.clients} clients of floeberg, seed {plan.seed}"
+        )
+        lines = summary(title, tally, self._fleet.counts, self._requests)
+        self._say("\n" + "\n".join(lines))
+        return Report(tally, self._requests, dict(self._fleet.counts), tally.violations, lines)
