@@ -40,7 +40,7 @@ class Size:
 
 
 FULL = Size(files=12, rows_per_file=4_000, row_group_rows=500)
-SMALL = Size(files=8, rows_per_file=2_000, row_group_rows=250)
+SMALL = Size(files=4, rows_per_file=1_000, row_group_rows=250)
 
 
 @dataclass(frozen=True)
