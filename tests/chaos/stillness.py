@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-STILL_SECONDS = 5.0
+STILL_SECONDS = 10.0
 """What a thread that only waits is late by where nothing runs at all, and not where much does."""
 
 _STEP_SECONDS = 0.1
