@@ -73,7 +73,11 @@ class Budget:
         """Say whether streams may take more than they need: while half of the room is free, as
         many may find that at once.
         """
-        return self._count() < self.max_bytes // 2
+        half = self.max_bytes // 2
+        if self._count() < half:
+            return True
+        with self._lock:
+            return self._bytes(half) < half
 
     def admit(self) -> Admission:
         """Return the right to run one stream; its holder releases it. Raises `WorkerBusy`."""
@@ -95,9 +99,10 @@ class Budget:
             self._on_turn()
         return Admission(self)
 
-    def _bytes(self) -> int:
+    def _bytes(self, enough: int | None = None) -> int:
+        """Count, and from `enough` on, by default all of the room, give back what is not needed."""
         held = self._count()
-        if held >= self.max_bytes:
+        if held >= (self.max_bytes if enough is None else enough):
             self._give_back()
             held = self._count()
         return held

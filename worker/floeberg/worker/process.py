@@ -35,6 +35,7 @@ from floeberg.worker.cache import LoadingCache
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.membership import FlightCoordinator, Membership
+from floeberg.worker.memory import use_returnable_memory
 from floeberg.worker.metrics import WorkerMetrics
 from floeberg.worker.reading import to_batches_for_tasks
 from floeberg.worker.reading.named import MANIFEST_CACHE_BYTES
@@ -262,11 +263,12 @@ class WorkerService:
 def run_worker(config: WorkerConfig, log_stream: TextIO = sys.stderr) -> None:
     """Run a worker in this process until a signal ends it. Call it from the main thread.
 
-    Raises `BadConfig` where it cannot start. Configures logging, signals, and tracebacks for the
-    whole process.
+    Raises `BadConfig` where it cannot start. Configures logging, signals, tracebacks, and how Arrow
+    allocates memory, for the whole process.
     """
     configure_logging(config.log_level, config.log_format, log_stream)
     switch_tracebacks_off()
+    use_returnable_memory()
     configure_tracing("floeberg-worker", os.environ)
     stop = Stop()
     stop.on_signals()
