@@ -14,6 +14,7 @@ READY := .venv/.ready
 # a process a core, more than eight of which would wait for each other; each keeps to a stretch of
 # neighbouring tests, which share fixtures, and takes of another's when its own is done
 PARALLEL := --numprocesses $(JOBS) --maxprocesses 8 --dist worksteal
+RAY_READY := .venv/.ray-ready
 ORACLES_BIN := .venv-oracles/bin
 ORACLES_READY := .venv-oracles/.ready
 
@@ -21,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning corpus fuzz hostile chaos oracles java-17 clean
+.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning corpus fuzz hostile chaos oracles java-17 ray clean
 .DEFAULT_GOAL := help
 
 help:
@@ -41,6 +42,7 @@ help:
 	@echo "make corpus CORPUS=DIR   read every table of a corpus and compare with its expected rows"
 	@echo "make oracles        read and plan what Spark, PyIceberg and DuckDB write, and the other way round"
 	@echo "                    (needs Java 17; CORPUS=DIR: plan its tables as well)"
+	@echo "make ray            workers on a Ray cluster of several nodes, which are this machine (installs Ray)"
 	@echo "make clean          remove .venv, .venv-oracles and caches"
 	@echo "JOBS=0              test and corpus in one process instead of one a core"
 	@echo "PYTHON=python3.12   the Python that .venv is made from (3.11 or newer)"
@@ -91,6 +93,9 @@ oracles: java-17 $(ORACLES_READY)
 	@$(ORACLES_BIN)/python -m pytest tests/oracles --oracles -q --tb=line \
 	  $(if $(CORPUS),--corpus "$(CORPUS)")
 
+ray: $(RAY_READY)
+	@$(BIN)/python -m pytest -q tests/worker/test_on_ray.py
+
 java-17:
 	@java -version 2>&1 | grep -q 'version "17\.' || { \
 	  echo "Spark needs Java 17, and the 'java' on PATH is not that (Debian: openjdk-17-jre-headless)" >&2; exit 1; }
@@ -107,6 +112,11 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --upgrade pip
 	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(RAY_READY): $(READY)
+	@echo "installing Ray"
+	@$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[ray]'
 	@touch $@
 
 $(ORACLES_READY): pyproject.toml constraints.txt tests/oracles/requirements.txt

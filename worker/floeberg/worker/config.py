@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
+from typing import Literal
 
 from floeberg.process.config import option
 from floeberg.process.service import ServiceConfig
+from floeberg.protocol.errors import BadConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,3 +41,31 @@ class WorkerConfig(ServiceConfig):
         " once in any case.",
         minimum=0,
     )
+    on: Literal["host", "ray"] = option(
+        "host",
+        "Where the worker runs: `host`, in this process; `ray`, as actors of a Ray cluster, which"
+        " this process keeps. It needs the extra `ray`.",
+    )
+    ray_address: str = option(
+        "auto", "The Ray cluster, with `on = ray`; `auto` is the one that this machine is part of."
+    )
+    ray_workers: int = option(2, "How many workers to keep on Ray.", minimum=1)
+    ray_cpus: float = option(
+        1.0, "The CPUs that Ray sets aside for each worker, beside its `memory_bytes`.", minimum=0
+    )
+    ray_resources: Mapping[str, str] = option(
+        {}, "Ray's custom resources that each worker takes, `NAME=AMOUNT` each."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, amount in self.ray_resources.items():
+            if not _is_amount(amount):
+                raise BadConfig(f"'ray_resources': {name}={amount} is no amount, such as 1 or 0.5")
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        return isfinite(float(text)) and float(text) > 0
+    except ValueError:
+        return False

@@ -47,7 +47,7 @@ from floeberg.worker.streams import ReadTasks, Redeemer
 
 logger = logging.getLogger(__name__)
 
-_SHUTDOWN_SECONDS = 5.0
+SHUTDOWN_SECONDS = 5.0  # after the last stream, at most
 _FETCHING_THREADS = 16
 
 
@@ -245,7 +245,7 @@ class WorkerService:
             # it waits for running streams without a deadline of its own
             closing = threading.Thread(target=self._server.shutdown, daemon=True)
             closing.start()
-            closing.join(_SHUTDOWN_SECONDS)
+            closing.join(SHUTDOWN_SECONDS)
             ended = not closing.is_alive()
         if self._health is not None:
             self._health.stop()
@@ -261,11 +261,15 @@ class WorkerService:
 
 
 def run_worker(config: WorkerConfig, log_stream: TextIO = sys.stderr) -> None:
-    """Run a worker in this process until a signal ends it. Call it from the main thread.
+    """Run a worker in this process, or workers on Ray if `config` says so, until a signal ends it.
+    Call it from the main thread.
 
     Raises `BadConfig` where it cannot start. Configures logging, signals, tracebacks, and how Arrow
     allocates memory, for the whole process.
     """
+    if config.on == "ray":
+        _run_on_ray(config, log_stream)
+        return
     configure_logging(config.log_level, config.log_format, log_stream)
     switch_tracebacks_off()
     use_returnable_memory()
@@ -279,3 +283,13 @@ def run_worker(config: WorkerConfig, log_stream: TextIO = sys.stderr) -> None:
     write_ready_file(config.ready_file, worker.addresses())
     stop.wait()
     end_process(clean=worker.stop(stop.at_once))
+
+
+def _run_on_ray(config: WorkerConfig, log_stream: TextIO) -> None:
+    try:
+        from floeberg.worker.on_ray import run_workers
+    except ImportError as exc:
+        raise BadConfig(
+            f"'on' = ray needs a package that is missing, {exc.name}: pip install 'floeberg[ray]'"
+        ) from exc
+    run_workers(config, log_stream)
