@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 
 import pytest
 
@@ -83,3 +84,21 @@ def test_threads_without_work_end() -> None:
 
     background.submit(again := Job(int))
     wait_until(lambda: again.is_done, "a new thread to come")
+
+
+def test_who_has_a_job_of_a_method_of_its_own_is_gone_with_its_last_user() -> None:
+    class Owner:
+        def __init__(self) -> None:
+            self.job = Job(self.work)
+
+        def work(self) -> int:
+            return 7
+
+    done, dropped = Owner(), Owner()
+    done.job.run()
+    dropped.job.drop()
+    gone = [weakref.ref(done), weakref.ref(dropped)]
+
+    assert done.job.result() == 7
+    del done, dropped
+    assert [ref() for ref in gone] == [None, None]

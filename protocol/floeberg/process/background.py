@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -26,11 +27,12 @@ class Job(Generic[T]):
     It is done in the context of who made the job: what is logged names the same request.
     """
 
-    __slots__ = ("_claim", "_context", "_done", "_work")
+    __slots__ = ("_claim", "_done", "_work")
 
     def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
-        self._context = copy_context()
+        # given up once it is done: what has a job is often what the work is a method of, and the
+        # two would keep each other until Python looks for such cycles
+        self._work: Callable[[], T] | None = partial(copy_context().run, work)
         self._claim = threading.Lock()
         self._done: Future[T] = Future()
 
@@ -38,8 +40,10 @@ class Job(Generic[T]):
         """Do the work, unless it has been begun or dropped; what it raises comes from `result`."""
         if not self._claim.acquire(blocking=False):
             return
+        work, self._work = self._work, None
+        assert work is not None, "it is done once"
         try:
-            self._done.set_result(self._context.run(self._work))
+            self._done.set_result(work())
         except BaseException as exc:
             self._done.set_exception(exc)
             if not isinstance(exc, Exception):
@@ -65,6 +69,7 @@ class Job(Generic[T]):
     def drop(self) -> None:
         """Never begin the work, if it is not begun; nobody may ask for the result any more."""
         if self._claim.acquire(blocking=False):
+            self._work = None
             self._done.cancel()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -79,3 +80,15 @@ def test_the_tail_of_a_small_file_is_all_of_it(tmp_path: Path) -> None:
 
     assert file.read() == b"abc"
     assert ranges.TAIL_BYTES > 3
+
+
+def test_a_file_is_gone_with_its_last_user(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(bytes(1000))
+    file = RangeFile(open_storage(), str(tmp_path / "x"), 1000)
+    file.expect([[(0, 10)]])
+    file.read(10)
+    gone = weakref.ref(file)
+
+    del file
+
+    assert gone() is None, "what it has fetched is not left to the collector of cycles"

@@ -24,6 +24,7 @@ from floeberg.process.tracing import configure_tracing
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
 from floeberg.worker.config import WorkerConfig
+from floeberg.worker.memory import use_returnable_memory
 from floeberg.worker.process import SHUTDOWN_SECONDS, WorkerService
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class FloebergWorker:
         config = self._config
         configure_logging(config.log_level, config.log_format, sys.stderr)
         switch_tracebacks_off()
+        use_returnable_memory()
         configure_tracing("floeberg-worker", os.environ)
         try:
             worker = WorkerService(_on_node(config, ray.util.get_node_ip_address()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -46,6 +47,8 @@ class RangeFile(io.RawIOBase):
         self._ahead = ahead
         self._position = 0
         self._room = room or (Room(ahead.held_bytes) if ahead else Room())
+        # no method: what is fetched would keep the file, and the file what is fetched
+        self._fetch = partial(storage.read_ranges, location)
         self._windows = Windows(self._fetch, ahead, self._room)
         self._beside: list[RangeFile] = []
         self.tail = Part(size, b"")
@@ -154,9 +157,6 @@ class RangeFile(io.RawIOBase):
     def _fetch_part(self, start: int, length: int) -> Part:
         [data] = self._fetch([(start, length)])
         return Part(start, data)
-
-    def _fetch(self, ranges: Sequence[Range]) -> list[bytes]:
-        return self._storage.read_ranges(self._location, ranges)
 
 
 class _Uncopied(io.RawIOBase):
