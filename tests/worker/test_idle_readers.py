@@ -12,8 +12,9 @@ from tests.support.idle import SMALL_WINDOW, plan_of_doubles, write_doubles
 from tests.support.processes import processes
 from tests.support.waiting import wait_until
 
-BUDGET = 512 << 20
-STREAMS = 30
+BUDGET = 768 << 20
+STREAMS = 60
+"""More than the budget takes, at the least that a stream counts for."""
 ROWS = 150_000
 
 
@@ -36,7 +37,7 @@ def test_idle_readers_leave_a_worker_below_its_budget_and_who_finds_no_room_lear
                 except fl.FlightUnavailableError as error:
                     refusals.append(str(error))
 
-            assert len(readers) > 3
+            assert len(readers) >= 2
             assert refusals
             assert all("[WORKER_BUSY]" in refusal for refusal in refusals)
             wait_until(
