@@ -206,7 +206,7 @@ def _valid(pieces: Sequence[tuple[Numbers | Strings | None, Int64s]]) -> Mask | 
 
 def _taken(column: Strings, rows: Int64s) -> tuple[Int64s, Bytes]:
     """Return the lengths of some rows' values, and these one after the other."""
-    lengths = column.lengths()[rows]
+    lengths = column.lengths_of(rows)
     if column.offsets is None:
         matrix = column.data[rows]
         if column.valid is not None:

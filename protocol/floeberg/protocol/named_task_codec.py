@@ -69,13 +69,13 @@ def can_be_named(tasks: PlannedTasks) -> bool:
     """Say whether tasks can be found again by the manifests that they come from."""
     if tasks.split_size is None:
         return False
-    manifests = [part.manifest for part, _ in tasks.used_files().parts]
+    manifests = [part.manifest for part, _ in tasks.used_files.parts]
     return all(m is not None and m.key_metadata is None for m in manifests)
 
 
 def encode_named(tasks: PlannedTasks) -> EncodedTasks:
     """Return a document of `tasks`, which `can_be_named`, in their order."""
-    used = tasks.used_files()
+    used = tasks.used_files
     assert tasks.split_size is not None
     named = []
     for part, places in used.parts:

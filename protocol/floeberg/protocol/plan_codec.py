@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Protocol, cast
 
+import numpy as np
 import pyarrow as pa
 from isal import isal_zlib
 
@@ -42,7 +43,7 @@ from floeberg.protocol.types import Json, StructType, parse_type
 KIND_TASKS, KIND_MANIFESTS = 1, 2
 
 MAX_DOCUMENT_BYTES = 256 << 20
-_SAMPLE_TASKS = 512
+_SAMPLES, _SAMPLE_TASKS = 4, 128
 _GATHERED_TASKS = 16_000
 
 _LENGTH = struct.Struct(">I")
@@ -136,16 +137,17 @@ class PlanEncoder:
 def listed_bytes(tasks: PlannedTasks) -> int:
     """Return about how many bytes of tickets `tasks` take when they are listed.
 
-    The same for the same tasks. A few of them are encoded and stand for the rest.
+    The same for the same tasks. Neighbours from a few places are encoded and stand for the rest.
     """
-    count = min(len(tasks), _SAMPLE_TASKS)
-    if count == 0:
+    sample = tasks
+    if len(tasks) > _SAMPLES * _SAMPLE_TASKS:
+        firsts = np.linspace(0, len(tasks) - _SAMPLE_TASKS, _SAMPLES, dtype=np.int64)
+        sample = tasks.where((firsts[:, None] + np.arange(_SAMPLE_TASKS)).ravel())
+    if not len(sample):
         return 0
-    last = len(tasks) - count
-    samples = [tasks[first : first + count] for first in (0, last // 3, 2 * last // 3, last)]
-    encoded = [encode_tasks(sample) for sample in samples]
-    sizes = [len(_zstd().compress(e.tables)) + sum(map(len, e.keys)) * 4 // 3 for e in encoded]
-    return sum(sizes) * len(tasks) // (count * len(samples))
+    encoded = encode_tasks(sample)
+    size = len(_zstd().compress(encoded.tables)) + sum(map(len, encoded.keys)) * 4 // 3
+    return size * len(tasks) // len(sample)
 
 
 def decode_plan(raw: bytes) -> ReadPlan:

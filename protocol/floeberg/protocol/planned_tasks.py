@@ -126,8 +126,9 @@ class PlannedTasks(Sequence[FileScanTask]):
         starts = split_rows([(part.segment, part.rows[place])], self._split_size or 0).starts
         return int(np.searchsorted(starts, self._ranges.starts[0]))
 
+    @cached_property
     def used_files(self) -> UsedFiles:
-        """Return the files that the tasks are of."""
+        """The files that the tasks are of."""
         files = self._ranges.files
         if follow_one_another(files):
             return UsedFiles(
@@ -136,8 +137,8 @@ class PlannedTasks(Sequence[FileScanTask]):
         numbers, task_files = np.unique(files, return_inverse=True)
         return UsedFiles(self._files.rows_of(numbers), task_files)
 
-    def where(self, chosen: Mask) -> PlannedTasks:
-        """Return those of the tasks that `chosen` says, in their order."""
+    def where(self, chosen: Mask | Int64s) -> PlannedTasks:
+        """Return those of the tasks that `chosen` says, a mask or their numbers, in that order."""
         return self._made(self._files, Ranges(*(c[chosen] for c in self._ranges)), None)
 
     # --- objects ----------------------------------------------------------------------------------

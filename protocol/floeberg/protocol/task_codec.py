@@ -72,7 +72,7 @@ class TaskEncoder:
 
     def __init__(self, tasks: PlannedTasks) -> None:
         self._tasks = tasks
-        used = tasks.used_files()
+        used = tasks.used_files
         data = gather(
             [(part.segment, part.rows[places]) for part, places in used.parts], ManifestContent.DATA
         )

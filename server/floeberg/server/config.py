@@ -100,10 +100,10 @@ class CoordinatorConfig(ServiceConfig):
         minimum=1,
     )
     max_info_bytes: int = option(
-        8 << 20,
+        3 << 20,
         "About how large the tickets of an answer may be together while they list files; beyond"
         " that they name manifests, which workers read again. Some clients refuse answers above"
-        " 16 MiB.",
+        " 4 MiB.",
         minimum=0,
         maximum=256 << 20,
     )

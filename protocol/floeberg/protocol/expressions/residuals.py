@@ -84,8 +84,7 @@ class Leaf:
 class Residuals:
     """A filter, projected onto a spec a predicate at a time, for the residuals of many partitions.
 
-    A residual depends on the partition by the outcomes of `leaves` only. Never changes, so threads
-    may share it.
+    A residual depends on the partition by the outcomes of `leaves` only. Threads may share it.
     """
 
     def __init__(self, bound: BoundExpression, spec: PartitionSpec, schema: Schema) -> None:
@@ -93,14 +92,22 @@ class Residuals:
         self._root = _projected(bound, spec, schema, leaves)
         self.leaves = tuple(leaves)
         """The predicates of the filter, left to right."""
+        self._given: dict[tuple[Outcome, ...], BoundExpression] = {}
 
     def in_partition(self, partition: Mapping[int, Value | None]) -> BoundExpression:
         """Return what `residual` does."""
         return self.given([leaf.outcome(partition) for leaf in self.leaves])
 
     def given(self, outcomes: Sequence[Outcome]) -> BoundExpression:
-        """Return the residual of partitions with these outcomes of the `leaves`, in their order."""
-        return _residual(self._root, self.leaves, outcomes)
+        """Return the residual of partitions with these outcomes of the `leaves`, in their order.
+
+        For the same outcomes it is the same object, which who looks for equal ones sees at once.
+        """
+        key = tuple(outcomes)
+        found = self._given.get(key)
+        if found is None:
+            found = self._given.setdefault(key, _residual(self._root, self.leaves, key))
+        return found
 
     def possible(self, leaves: Sequence[Mask], rows: int) -> Mask:
         """Say of each of so many partitions whether its residual is other than FALSE.

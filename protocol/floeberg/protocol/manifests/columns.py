@@ -121,6 +121,14 @@ class Strings:
             return lengths if self.valid is None else lengths * self.valid
         return np.diff(self.offsets).astype(np.int64)
 
+    def lengths_of(self, rows: Int64s) -> Int64s:
+        """Return the bytes of the values of `rows`, 0 for none."""
+        if self.offsets is None:
+            lengths = np.full(len(rows), self.data.shape[1], dtype=np.int64)
+            return lengths if self.valid is None else lengths * self.valid[rows]
+        lengths = self.offsets[1:][rows] - self.offsets[rows]
+        return lengths.astype(np.int64)
+
     def to_list(self, rows: Int64s | None = None) -> list[bytes | None]:
         """Return the values of all rows, or of those that `rows` names, None for none."""
         places = np.arange(len(self)) if rows is None else rows
@@ -142,7 +150,7 @@ class Strings:
         valid = None if self.valid is None else self.valid[rows]
         if self.offsets is None:
             return Strings(self.data[rows], None, valid)
-        lengths = np.diff(self.offsets)[rows]
+        lengths = self.lengths_of(rows)
         offsets = np.zeros(len(rows) + 1, dtype=np.int32)
         np.cumsum(lengths, out=offsets[1:])
         shifts = np.repeat(self.offsets[rows] - offsets[:-1], lengths)

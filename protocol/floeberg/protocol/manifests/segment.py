@@ -207,10 +207,11 @@ class Segment:
             length = int(counts.values[0])
             places = (rows[:, None] * length + np.arange(length)).ravel()
             return np.full(len(rows), length, dtype=np.int64), items.values[places]
-        starts, sizes, values = self.lists(field_id)
-        size = sizes[rows]
-        firsts = np.cumsum(size) - size
-        return size, values[np.repeat(starts[rows] - firsts, size) + np.arange(size.sum())]
+        size = counts.values[rows].astype(np.int64, copy=False)
+        ends = np.cumsum(counts.values, dtype=np.int64)[rows]
+        upto = np.cumsum(size)
+        places = np.repeat(ends - upto, size) + np.arange(upto[-1] if len(upto) else 0)
+        return size, items.values[places]
 
     @cached_property
     def partition(self) -> Mapping[int, PartitionColumn]:

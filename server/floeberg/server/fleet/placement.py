@@ -19,11 +19,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 
-import numpy as np
-
 from floeberg.protocol.manifests.columns import Int64s
 from floeberg.server.fleet.membership import Worker
-from floeberg.server.planning.packing import pack_sizes, weights_of
+from floeberg.server.planning.packing import Weights
 
 MAX_LOCATIONS = 20
 
@@ -68,7 +66,7 @@ def place(
     [(0, 1, 'b'), (1, 2, 'a'), (2, 3, 'a'), (3, 4, 'b')]
     """
     assert workers, "placement needs a worker"
-    weights = weights_of(sizes)
+    weights = Weights(sizes)
     keys = affinity or range(len(sizes))
     first_key = str(keys[0]) if len(keys) else ""
     named = rank(workers, first_key)[:MAX_LOCATIONS]
@@ -77,12 +75,11 @@ def place(
         return (Placement(0, len(weights), tuple([*named, *last][: 1 + fallbacks])),)
 
     fewest, most = endpoints_per_worker
-    upto = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(weights)])
-    best, best_ratio = _spread(_cut(weights, len(named) * fewest), upto, keys, named)
+    best, best_ratio = _spread(weights, len(named) * fewest, keys, named)
     for each in range(fewest + 1, most + 1):
         if best_ratio <= _EVEN_ENOUGH or len(best) == len(weights):  # or there is nothing to cut
             break
-        finer, ratio = _spread(_cut(weights, len(named) * each), upto, keys, named)
+        finer, ratio = _spread(weights, len(named) * each, keys, named)
         if ratio < best_ratio:
             best, best_ratio = finer, ratio
     return tuple(
@@ -93,24 +90,17 @@ def place(
     )
 
 
-def _cut(weights: Int64s, most: int) -> list[tuple[int, int]]:
-    """Return at most `most` runs of neighbours over all weights, about equally heavy."""
-    stops = list(accumulate(pack_sizes(weights, most)))
-    return list(pairwise([0, *stops]))
-
-
 def _spread(
-    runs: Sequence[tuple[int, int]],
-    upto: Int64s,
-    keys: Sequence[str] | range,
-    workers: Sequence[Worker],
+    weights: Weights, most: int, keys: Sequence[str] | range, workers: Sequence[Worker]
 ) -> tuple[list[tuple[int, int, Worker]], float]:
-    """Give each run to a worker, the heaviest run first to the one with least for its capacity.
+    """Cut the tasks into at most `most` runs of neighbours, about equally heavy, and give each to a
+    worker, the heaviest run first to the one with least for its capacity.
 
     Returns the runs in plan order with their workers, and how many times the least share the
     greatest is.
     """
-    heft = [int(upto[stop] - upto[first]) for first, stop in runs]
+    runs = list(pairwise([0, *accumulate(weights.packed(most))]))
+    heft = [weights.between(first, stop) for first, stop in runs]
     share = dict.fromkeys((w.worker_id for w in workers), 0.0)
     chosen: dict[int, Worker] = {}
     for i in sorted(range(len(runs)), key=lambda i: (-heft[i], i)):

@@ -33,7 +33,7 @@ class ScanPolicy:
     fallbacks: int = 2
     max_endpoints_per_worker: int = 4
     batch_bytes: int = 2 << 20
-    max_info_bytes: int = 8 << 20
+    max_info_bytes: int = 3 << 20
     max_tasks: int = 20_000_000
     bind_tickets: bool = False
     refuse_when_full: bool = True

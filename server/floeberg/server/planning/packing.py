@@ -9,43 +9,52 @@ import numpy as np
 from floeberg.protocol.manifests.columns import Int64s
 
 
-def pack_sizes(sizes: Sequence[int] | Int64s, groups: int) -> list[int]:
-    """Return how many neighbours each group takes.
-
-    Each group takes what is left, divided by the groups that are left, to within half a task.
-
-    >>> pack_sizes([10, 10, 10, 20, 40], 3)
-    [3, 1, 1]
-    """
-    if groups < 1:
-        raise ValueError(f"tasks cannot be packed into {groups} groups")
-    weights = weights_of(sizes)
-    before = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(weights)])
-    # twice where the middle of each task is, counted from the first one's start
-    middles = before[:-1] + before[1:]
-    remaining = int(before[-1])
-    counts: list[int] = []
-    start = 0
-    for left in range(min(groups, len(weights)), 0, -1):
-        if left == 1:
-            counts.append(len(weights) - start)
-            break
-        last = len(weights) - (left - 1)  # leaves a task for each group to come
-        most = 2 * int(before[start]) + 2 * remaining // left
-        stop = start + 1 + int(np.searchsorted(middles[start + 1 : last], most, side="right"))
-        counts.append(stop - start)
-        remaining -= int(before[stop] - before[start])
-        start = stop
-    return counts
-
-
-def weights_of(sizes: Sequence[int] | Int64s) -> Int64s:
-    """Return what tasks of `sizes` bytes weigh, at least 1 each: an empty file is work too.
+class Weights:
+    """What tasks weigh, in their order: their bytes, at least 1 each, as an empty file is work too.
 
     Twice their sum fits 64 bits: sizes that no store has are made less, all alike.
     """
-    weights = np.maximum(np.asarray(sizes, dtype=np.int64), 1)
-    excess = float(weights.sum(dtype=np.float64)) / float(1 << 61)
-    if excess > 1:
-        weights = np.maximum(weights // (int(excess) + 1), 1)
-    return weights
+
+    def __init__(self, sizes: Sequence[int] | Int64s) -> None:
+        weights = np.maximum(np.asarray(sizes, dtype=np.int64), 1)
+        excess = float(weights.sum(dtype=np.float64)) / float(1 << 61)
+        if excess > 1:
+            weights = np.maximum(weights // (int(excess) + 1), 1)
+        self._upto = np.zeros(len(weights) + 1, dtype=np.int64)
+        np.cumsum(weights, out=self._upto[1:])
+        # twice where the middle of each task is, counted from the first one's start
+        self._middles = self._upto[:-1] + self._upto[1:]
+
+    def __len__(self) -> int:
+        return len(self._middles)
+
+    def between(self, first: int, stop: int) -> int:
+        """Return what the tasks from `first` up to `stop` weigh together."""
+        return int(self._upto[stop] - self._upto[first])
+
+    def packed(self, groups: int) -> list[int]:
+        """Return how many neighbours each of so many groups takes.
+
+        Each group takes what is left, divided by the groups that are left, to within half a task.
+
+        >>> Weights([10, 10, 10, 20, 40]).packed(3)
+        [3, 1, 1]
+        """
+        if groups < 1:
+            raise ValueError(f"tasks cannot be packed into {groups} groups")
+        tasks = len(self)
+        remaining = int(self._upto[-1])
+        counts: list[int] = []
+        start = 0
+        for left in range(min(groups, tasks), 0, -1):
+            if left == 1:
+                counts.append(tasks - start)
+                break
+            last = tasks - (left - 1)  # leaves a task for each group to come
+            most = 2 * int(self._upto[start]) + 2 * remaining // left
+            within = np.searchsorted(self._middles[start + 1 : last], most, side="right")
+            stop = start + 1 + int(within)
+            counts.append(stop - start)
+            remaining -= self.between(start, stop)
+            start = stop
+        return counts

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from floeberg.protocol.expressions.model import TRUE, BoundExpression
+from floeberg.protocol.expressions.model import FALSE, TRUE, BoundExpression
 from floeberg.protocol.expressions.residuals import Leaf, Outcome, Residuals
 from floeberg.protocol.expressions.rewriting import only_about
 from floeberg.protocol.manifests import Segment
@@ -118,11 +118,12 @@ class SegmentFilter:
         for residual, rows in groups:
             if residual != TRUE:
                 may = metrics.may_match(residual)
-                if few:
-                    may = may[np.searchsorted(asked, rows)]
-                elif len(rows) < len(segment):
-                    may = may[rows]
-                rows = rows[may]
+                if len(rows) == len(segment):
+                    rows = np.flatnonzero(may)
+                elif few:
+                    rows = rows[may if rows is asked else may[np.searchsorted(asked, rows)]]
+                else:
+                    rows = rows[may[rows]]
             left.append(_Group(residual, rows))
         return left
 
@@ -162,6 +163,9 @@ class SegmentFilter:
         the partitions themselves, of which there may be as many as entries.
         """
         leaves = self._residuals.leaves
+        if not any(leaf.fields for leaf in leaves):  # no partition says anything
+            residual = self._residuals.in_partition({})
+            return [] if residual == FALSE else [_Group(residual, np.arange(len(segment)))]
         partitions = SegmentPartitions(segment)
         possible = [_is_possible(leaf, partitions) for leaf in leaves]
         rows = np.flatnonzero(self._residuals.possible(possible, len(segment)))
