@@ -194,6 +194,8 @@ def _packed_numbers(
     values: Int64s, valid: Mask | None
 ) -> tuple[bytes, npt.NDArray[np.unsignedinteger] | None]:
     """Return the head of numbers, and what each exceeds the smallest by; None where all are it."""
+    if valid is None and len(values) and not values.strides[0]:  # one value, repeated
+        return _NUMBERS.pack(int(values[0]), 0), None
     present = values if valid is None else values[valid]
     low, high = (int(present.min()), int(present.max())) if len(present) else (0, 0)
     width = _width(high - low)
@@ -205,6 +207,12 @@ def _packed_numbers(
     # differences of any two fit 64 bits without a sign
     above = values.view(np.uint64) - np.uint64(low & _ALL_BITS)
     return head, above.astype(_WIDTHS[width], copy=False)
+
+
+def repeated(value: int, rows: int) -> Int64s:
+    """Return a column of one value, which is stored once."""
+    # `broadcast_to` takes ten times as long
+    return np.ndarray((rows,), np.int64, np.array([value], dtype=np.int64), strides=(0,))
 
 
 def _width(span: int) -> int:

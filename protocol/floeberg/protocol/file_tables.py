@@ -21,6 +21,7 @@ from floeberg.protocol.column_codec import (
     NumberColumn,
     Table,
     TextColumn,
+    repeated,
     table_of,
 )
 from floeberg.protocol.files import ManifestContent, ManifestFile
@@ -168,6 +169,8 @@ def _column(pieces: Sequence[tuple[Numbers | Strings | None, Int64s]]) -> AnyCol
 def _numbers(pieces: Sequence[tuple[Numbers | None, Int64s]]) -> NumberColumn | None:
     if all(column is None for column, _ in pieces):
         return None
+    if (value := _only_value([column for column, _ in pieces])) is not None:
+        return NumberColumn(repeated(value, sum(len(rows) for _, rows in pieces)))
     values = [
         np.zeros(len(rows), dtype=np.int64)
         if column is None
@@ -175,6 +178,20 @@ def _numbers(pieces: Sequence[tuple[Numbers | None, Int64s]]) -> NumberColumn | 
         for column, rows in pieces
     ]
     return NumberColumn(np.concatenate(values), _valid(pieces))
+
+
+def _only_value(columns: Sequence[Numbers | None]) -> int | None:
+    """Return the value that all rows have, where columns are known to have one each."""
+    first: int | None = None
+    for column in columns:
+        if column is None or column.valid is not None or not column.is_constant:
+            return None
+        value = int(column.values[0])
+        if first is None:
+            first = value
+        elif value != first:
+            return None
+    return first
 
 
 def _texts(pieces: Sequence[tuple[Strings | None, Int64s]]) -> TextColumn | None:

@@ -78,6 +78,11 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def is_constant(self) -> bool:
+        """Say whether the column is stored as one value, which every row has."""
+        return len(self.values) > 0 and not self.values.strides[0]
+
     def to_list(self, rows: Int64s | None = None) -> list[int | None]:
         """Return the values of all rows, or of those that `rows` names, None for none."""
         values = self.values if rows is None else self.values[rows]

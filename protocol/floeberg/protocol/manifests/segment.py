@@ -203,7 +203,7 @@ class Segment:
         items = self._packed.numbers((ITEMS, field_id))
         if counts is None or items is None:
             return np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.int64)
-        if not counts.values.strides[0]:  # all are as long: nothing has to be added up
+        if counts.is_constant:  # all are as long: nothing has to be added up
             length = int(counts.values[0])
             places = (rows[:, None] * length + np.arange(length)).ravel()
             return np.full(len(rows), length, dtype=np.int64), items.values[places]
