@@ -107,16 +107,21 @@ def _ratios(title: str, by_side: Mapping[str, Rounds]) -> list[Target]:
     cold = by_side.get(COLD)
     if cold is None or not cold.measured:
         return []
-    limits = {PYICEBERG: 20.0, POLARS: 1.0, JAVA: 1.0}
+    compared = (
+        (PYICEBERG, "time", seconds, 20.0),
+        (PYICEBERG, "CPU time", cpu_seconds, 20.0),
+        (POLARS, "CPU time", cpu_seconds, 1.0),
+        (JAVA, "CPU time", cpu_seconds, 1.0),
+    )
     return [
         Target(
-            f"{title}: CPU time of {peer} to ours",
-            by_side[peer].median(cpu_seconds) / max(cold.median(cpu_seconds), 1e-9),
+            f"{title}: {what} of {peer} to ours",
+            by_side[peer].median(measure) / max(cold.median(measure), 1e-9),
             limit,
             "x",
             at_least=True,
         )
-        for peer, limit in limits.items()
+        for peer, what, measure, limit in compared
         if peer in by_side and by_side[peer].measured
     ]
 
