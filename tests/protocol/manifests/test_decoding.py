@@ -6,12 +6,12 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from random import Random
 from threading import Barrier
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +19,13 @@ from hypothesis import strategies as st
 
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.files import ManifestFile
-from floeberg.protocol.manifests import ManifestEntry, decode_manifest, read_manifest, walking
+from floeberg.protocol.manifests import (
+    Inflated,
+    ManifestEntry,
+    decode_manifest,
+    read_manifest,
+    walking,
+)
 from floeberg.protocol.manifests.avro import read_avro
 from floeberg.protocol.manifests.decoding import (
     DecodeManifest,
@@ -30,7 +36,7 @@ from floeberg.protocol.manifests.found import Strayed
 from floeberg.protocol.manifests.named_schema import NotWalkable
 from floeberg.protocol.manifests.walked import pack_walk
 from floeberg.protocol.manifests.walking import walked
-from tests.support.avro_container import container
+from tests.support.data_manifests import manifest_with
 from tests.support.random_manifests import CODECS, damaged, random_manifest
 
 SEEDS = st.integers(0, 1 << 32)
@@ -81,40 +87,6 @@ def test_a_segment_gives_the_entries_that_were_decoded(seed):
 
     assert [comparable(e) for e in segment.entries()] == [comparable(e) for e in entries]
     assert len(segment) == len(entries)
-
-
-def manifest_with(
-    bounds: Callable[[int], Mapping[int, bytes]],
-    entries: int,
-    per_block: int = 1000,
-    status: Callable[[int], int] = lambda i: 1,
-    path: Callable[[int], str] = lambda i: f"s3://b/{i}.parquet",
-) -> tuple[bytes, ManifestFile]:
-    """Return a manifest of data files with lower bounds."""
-    entry = {"type": "record", "name": "b", "fields": [of(126, "int"), of(127, "bytes")]}
-    file = [of(100, "string"), of(101, "string"), of(103, "long"), of(104, "long")]
-    file.append(of(125, {"type": "array", "logicalType": "map", "items": entry}))
-    data_file = {"type": "record", "name": "f", "fields": file}
-    schema = {"type": "record", "name": "e", "fields": [of(0, "int"), of(2, data_file)]}
-    records = [
-        {
-            "n0": status(i),
-            "n2": {
-                "n100": path(i),
-                "n101": "PARQUET",
-                "n103": i,
-                "n104": i,
-                "n125": [{"n126": k, "n127": v} for k, v in bounds(i).items()],
-            },
-        }
-        for i in range(entries)
-    ]
-    raw = container(schema, records, records_per_block=per_block)
-    return raw, ManifestFile("s3://b/m.avro", len(raw), 0, sequence_number=3)
-
-
-def of(field_id: int, type_: Any) -> dict[str, Any]:
-    return {"name": f"n{field_id}", "type": type_, "field-id": field_id}
 
 
 @pytest.mark.parametrize(
@@ -171,6 +143,22 @@ def test_text_beyond_ascii_decodes_as_plainly(deleted):
     )
 
     assert decode_by_walking(raw, manifest).buffer == decode_plainly(raw, manifest).buffer
+
+
+@given(seed=SEEDS, is_damaged=st.booleans())
+@settings(max_examples=30)
+def test_blocks_may_be_inflated_by_others_and_before_their_turn(seed, is_damaged):
+    random = Random(seed)
+    raw, manifest = random_manifest(random)
+    raw = damaged(raw, random) if is_damaged else raw
+
+    def at_once(calls: Sequence[Callable[[], Inflated]]) -> Generator[Inflated, None, None]:
+        with ThreadPoolExecutor(2) as pool:
+            yield from pool.map(lambda call: call(), calls)
+
+    found = outcome(partial(decode_manifest, in_order=at_once), raw, manifest)
+
+    assert found == outcome(decode_plainly, raw, manifest)
 
 
 def test_threads_decode_side_by_side():

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from floeberg.protocol.errors import StorageUnavailable
+from floeberg.protocol.errors import CorruptManifest, StorageUnavailable
 from floeberg.protocol.files import ManifestFile
+from floeberg.protocol.manifests import decode_plainly
 from floeberg.server.planning import ManifestCache, PlanRun
+from floeberg.server.planning.manifest_loading import load_in_order
 from floeberg.server.planning.manifest_source import ManifestSource
+from tests.support.data_manifests import manifest_with
 from tests.support.lake import TableWriter, required, schema
 from tests.support.scans import RecordingStorage, scan_of
 from tests.support.waiting import wait_until
@@ -157,3 +160,22 @@ def test_what_the_cache_has_no_room_for_is_right_all_the_same(manifests):
         assert [m for m, _ in found] == [*manifests, manifests[0]]
         assert all(segment.location == m.location for m, segment in found)
     assert cache.hits == 0
+
+
+@pytest.mark.parametrize("blocks", [1, 8, 9, 100])
+def test_the_blocks_of_the_only_manifest_come_in_their_order(blocks: int):
+    raw, manifest = manifest_with(lambda i: {1: b"%d" % i}, 10 * blocks, per_block=10)
+
+    (loaded,) = load_in_order([manifest], ManifestCache(), "uuid", lambda _: raw, PlanRun())
+
+    assert loaded.segment.buffer == decode_plainly(raw, manifest).buffer
+    assert len(loaded.segment) == 10 * blocks
+
+
+def test_a_damaged_block_of_the_only_manifest_is_told():
+    raw, manifest = manifest_with(lambda i: {}, 1000, per_block=10, codec="deflate")
+    middle = len(raw) // 2
+    raw = raw[:middle] + bytes(64) + raw[middle + 64 :]
+
+    with pytest.raises(CorruptManifest, match=r"m\.avro cannot be decoded"):
+        next(load_in_order([manifest], ManifestCache(), "uuid", lambda _: raw, PlanRun()))

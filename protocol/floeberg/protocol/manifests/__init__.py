@@ -3,6 +3,7 @@
 `decode_manifest` gives a manifest as a `Segment` of columns, `read_manifest` plainly as objects.
 """
 
+from floeberg.protocol.manifests.avro import Inflated, in_turn
 from floeberg.protocol.manifests.columns import DamagedBuffer, Numbers, Strings
 from floeberg.protocol.manifests.concatenating import concat_segments
 from floeberg.protocol.manifests.decoding import (
@@ -23,6 +24,7 @@ __all__ = [
     "DamagedBuffer",
     "DecodeManifest",
     "EntryStatus",
+    "Inflated",
     "ManifestEntry",
     "Numbers",
     "PartitionColumn",
@@ -33,6 +35,7 @@ __all__ = [
     "decode_manifest",
     "decode_plainly",
     "describe_manifest",
+    "in_turn",
     "read_manifest",
     "read_manifest_list",
 ]

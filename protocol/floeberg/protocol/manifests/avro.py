@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 from fastavro import parse_schema, schemaless_reader
@@ -63,6 +63,24 @@ def key(field_id: int) -> str:
     return f"f{field_id}"
 
 
+Inflated: TypeAlias = bytes | bytearray
+
+
+class InOrder(Protocol):
+    def __call__(
+        self, calls: Sequence[Callable[[], Inflated]], /
+    ) -> Generator[Inflated, None, None]:
+        """Yield what each call returns, or raise what it raises, in order; calls may be made early
+        and by other threads. Who closes it wants no more of them."""
+        ...
+
+
+def in_turn(calls: Sequence[Callable[[], Inflated]]) -> Generator[Inflated, None, None]:
+    """Make each call when its turn comes."""
+    for call in calls:
+        yield call()
+
+
 @dataclass(frozen=True)
 class AvroFile:
     """A container that was taken apart: its header, and blocks that are inflated when asked for.
@@ -75,7 +93,7 @@ class AvroFile:
     metadata: Mapping[str, bytes]
     schema_text: bytes
     packed: tuple[tuple[int, bytes], ...]
-    inflate: Callable[[bytes], bytes | bytearray]
+    inflate: Callable[[bytes], Inflated]
 
     def text(self, name: str) -> str | None:
         """Return a value of the header as text, or None when the header lacks it."""
@@ -106,15 +124,19 @@ class AvroFile:
             schema = json.loads(self.schema_text)
             return schema, _by_field_id(schema)
 
-    def blocks(self) -> Iterator[tuple[int, bytes | bytearray]]:
+    def blocks(self, in_order: InOrder = in_turn) -> Generator[tuple[int, Inflated], None, None]:
         """Yield the number of records and the inflated bytes of each block, in order.
 
-        Raises `CorruptManifest`.
+        `in_order` makes the calls that inflate them. Raises `CorruptManifest`.
         """
-        for count, data in self.packed:
-            with self._named_in_errors():
-                inflated = self.inflate(data)
-            yield count, inflated
+        calls = [partial(self._inflated, data) for _, data in self.packed]
+        with closing(in_order(calls)) as inflated:
+            for (count, _), data in zip(self.packed, inflated, strict=True):
+                yield count, data
+
+    def _inflated(self, data: bytes) -> Inflated:
+        with self._named_in_errors():
+            return self.inflate(data)
 
     def records(self) -> Iterator[Record]:
         """Decode every record in order. Raises `CorruptManifest` at the first that cannot be."""

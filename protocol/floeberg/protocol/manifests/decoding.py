@@ -14,7 +14,7 @@ from typing import Protocol
 
 from floeberg.protocol.errors import CorruptManifest
 from floeberg.protocol.files import ManifestFile
-from floeberg.protocol.manifests.avro import AvroFile, read_avro
+from floeberg.protocol.manifests.avro import AvroFile, InOrder, in_turn, read_avro
 from floeberg.protocol.manifests.named_schema import NotWalkable
 from floeberg.protocol.manifests.packing import pack_entries
 from floeberg.protocol.manifests.reading import (
@@ -48,15 +48,20 @@ def decode_by_walking(raw: bytes, manifest: ManifestFile) -> Segment:
     return _walked(file, raw, manifest)
 
 
-def decode_manifest(raw: bytes, manifest: ManifestFile) -> Segment:
-    """The default: the fast implementation where it pays, and the plain one elsewhere."""
+def decode_manifest(raw: bytes, manifest: ManifestFile, *, in_order: InOrder = in_turn) -> Segment:
+    """The default: the fast implementation where it pays, and the plain one elsewhere.
+
+    The fast one has its blocks inflated by `in_order`, see `AvroFile.blocks`.
+    """
     file = read_avro(raw, f"manifest {manifest.location}")
     if _entries_seen.are_enough(file):
-        return _walked(file, raw, manifest)
+        return _walked(file, raw, manifest, in_order)
     return decode_plainly(raw, manifest)
 
 
-def _walked(file: AvroFile, raw: bytes, manifest: ManifestFile) -> Segment:
+def _walked(
+    file: AvroFile, raw: bytes, manifest: ManifestFile, in_order: InOrder = in_turn
+) -> Segment:
     # not before it is needed: importing wasmtime takes as long as planning a small table
     from floeberg.protocol.manifests.found import Strayed
     from floeberg.protocol.manifests.walked import pack_walk
@@ -64,7 +69,7 @@ def _walked(file: AvroFile, raw: bytes, manifest: ManifestFile) -> Segment:
 
     check_header(file, manifest)
     try:
-        with walked(file) as walk:
+        with walked(file, in_order) as walk:
             segment = pack_walk(walk, file, manifest)
     except (Strayed, NotWalkable, CorruptManifest):
         # the plain decoder says what is wrong, if anything is, and says first what is wrong first

@@ -11,14 +11,14 @@ import ctypes
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import wasmtime
 
-from floeberg.protocol.manifests.avro import AvroFile
+from floeberg.protocol.manifests.avro import AvroFile, InOrder, in_turn
 from floeberg.protocol.manifests.columns import Bytes
 from floeberg.protocol.manifests.found import Found, Strayed, Walk
 from floeberg.protocol.manifests.kernel import (
@@ -46,15 +46,17 @@ _WALKERS_KEPT = 8
 
 
 @contextmanager
-def walked(file: AvroFile) -> Iterator[Walk]:
+def walked(file: AvroFile, in_order: InOrder = in_turn) -> Iterator[Walk]:
     """Hold a walker that has walked a manifest, and give what it found.
+
+    `in_order` inflates its blocks, see `AvroFile.blocks`.
 
     Raises `NotWalkable` for a schema that has no walker, `Strayed` for records that a walker cannot
     make sense of, and `CorruptManifest` for blocks that cannot be inflated.
     """
     for shape in range(_widest.get(file.schema_text, 0), len(_SHAPES)):
         with _walkers.borrowed(file, shape) as walker:
-            found = walker.walk(file)
+            found = walker.walk(file, in_order)
             if found is not None:
                 yield found
                 return
@@ -197,7 +199,7 @@ class _Walker:
     def _view(self, at: int, dtype: np.dtype, count: int) -> npt.NDArray:  # type: ignore[type-arg]
         return self._bytes[at : at + dtype.itemsize * count].view(dtype)
 
-    def walk(self, file: AvroFile) -> Walk | None:
+    def walk(self, file: AvroFile, in_order: InOrder) -> Walk | None:
         """Return what is in a manifest, None when a map has more keys than there is room for.
 
         It is valid until this walks another.
@@ -210,8 +212,9 @@ class _Walker:
         self._blocks_end = self._blocks_at
         self._begin()
         try:
-            for count, data in file.blocks():
-                self._add_block(count, data)
+            with closing(file.blocks(in_order)) as blocks:
+                for count, data in blocks:
+                    self._add_block(count, data)
             self._walk_blocks()
         except wasmtime.Trap as exc:
             if (self._counts == self.compiled.text.layout.slots).any():
