@@ -177,6 +177,16 @@ class ServiceConfig:
         roots = self.auth_client_roots
         return None if roots is None else _read("auth_client_roots", roots)
 
+    def tls_files(self) -> dict[str, Path]:
+        """Return the files that TLS is served and called with, by the keys that name them."""
+        named = {
+            "tls_cert": self.tls_cert,
+            "tls_key": self.tls_key,
+            "tls_roots": self.tls_roots,
+            "auth_client_roots": self.auth_client_roots,
+        }
+        return {name: path for name, path in named.items() if path is not None}
+
     def client_tls(self) -> ClientTls:
         """Return how this process calls others: with its own certificate, since they may ask for
         one."""

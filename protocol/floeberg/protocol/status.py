@@ -27,6 +27,24 @@ class CacheEntry(Reply):
     size_bytes: int | None = None
 
 
+CertificateState = Literal["good", "expires soon", "expired"]
+"""`expires soon`: within 14 days."""
+
+
+class CertificateEntry(Reply):
+    """A file of certificates, or of the key of one, that a process uses.
+
+    `file` is the configuration's key for it. `expires_ms` and `state` are of what is in use (None:
+    a key, which does not expire). `is_replaced` says whether the file holds something else by now,
+    or is gone: the process uses what it read as it started.
+    """
+
+    file: str
+    state: CertificateState
+    expires_ms: int | None
+    is_replaced: bool
+
+
 # --- coordinator ---------------------------------------------------------------------------------
 
 
@@ -138,6 +156,7 @@ class Status(Reply):
     recent: tuple[QueryEntry, ...] = ()
     caches: tuple[CacheEntry, ...] = ()
     errors: dict[str, int] = Field(default_factory=dict)
+    certificates: tuple[CertificateEntry, ...] = ()
 
 
 # --- worker --------------------------------------------------------------------------------------
@@ -204,3 +223,4 @@ class WorkerStatus(Reply):
     running: tuple[StreamEntry, ...]
     recent: tuple[StreamEntry, ...]
     caches: tuple[CacheEntry, ...]
+    certificates: tuple[CertificateEntry, ...] = ()

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from floeberg.process.auth.config import configured_gate
 from floeberg.process.auth.watched import WatchedFile
+from floeberg.process.certificates import TlsFiles, cannot_listen
 from floeberg.process.failures import Failures
 from floeberg.process.health import configured_health
 from floeberg.process.http import HttpService, new_registry
@@ -22,7 +23,6 @@ from floeberg.process.page import StatusRoutes
 from floeberg.process.service import advertised_location, is_loopback, is_wildcard
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.process.tracing import configure_tracing
-from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.flight_errors import switch_tracebacks_off
 from floeberg.protocol.storage import StorageFactory
 from floeberg.server.access import Callers, Limits, Policies
@@ -104,6 +104,7 @@ class CoordinatorService:
             catalogs, self.members, keyring, policy, storages, registry, runs, manifests=manifests
         )
         self._failures = Failures(registry)
+        self._tls_files = TlsFiles.of(config, registry)
         self._facts = CoordinatorFacts(
             catalogs,
             self.members,
@@ -112,6 +113,7 @@ class CoordinatorService:
             self._scans.outcomes,
             manifests,
             self._failures,
+            self._tls_files,
             is_draining=lambda: self._stopping,
         )
         policies = config.policies
@@ -173,10 +175,7 @@ class CoordinatorService:
                 config.stall_seconds,
             )
         except (pa.ArrowException, OSError) as exc:
-            raise BadConfig(
-                f"'port': cannot listen on {config.bind_location}: is it this machine's address,"
-                " and the port not taken? (0 takes a free one)"
-            ) from exc
+            raise cannot_listen(config) from exc
         self.location = advertised_location(
             config.advertise,
             # what clients on this machine can dial, where nothing better is known
@@ -188,6 +187,7 @@ class CoordinatorService:
         if self._health is not None:
             self._health.start()
         self._search.start()
+        self._tls_files.start()
         if not (self._gate.demands or is_loopback(config.host)):
             logger.warning("whoever reaches this coordinator reads every table: no 'auth_…' key")
         logger.info(
@@ -220,6 +220,7 @@ class CoordinatorService:
                 seconds=self._config.drain_seconds,
                 hurry=at_once,
             )
+        self._tls_files.stop()
         self._search.close()
         self._proxy.close()
         if self._rest is not None:

@@ -6,6 +6,7 @@ from floeberg.embedded.cli.show_status import show_status
 from floeberg.embedded.cli.terminal import console
 from floeberg.protocol.status import (
     CacheEntry,
+    CertificateEntry,
     PlanFacts,
     QueryEntry,
     ReadFacts,
@@ -83,3 +84,13 @@ def test_names_cannot_take_hold_of_a_terminal() -> None:
     )
 
     assert "\x1b" not in shown(status(plans=(plan,), errors={ESCAPE: 1}))
+
+
+def test_certificates_tell_when_they_expire_and_that_others_lie_in_their_place() -> None:
+    good = CertificateEntry(file="tls_key", state="good", expires_ms=None, is_replaced=False)
+    expired = CertificateEntry(file="tls_cert", state="expired", expires_ms=0, is_replaced=True)
+
+    text = " ".join(shown(status(certificates=(good, expired))).split())
+
+    assert "file of tls_key: good" in text
+    assert "file of tls_cert: expired, until 1970-01-01 00:00 UTC; it was replaced" in text

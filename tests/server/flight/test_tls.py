@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pyarrow.flight as fl
 import pytest
 
@@ -13,9 +14,11 @@ from floeberg.worker.process import WorkerService
 from tests.support.certificates import Certificate, loopback_certificate
 from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.gate import NO_HURRY
+from tests.support.html_page import parse_page, tables
 from tests.support.lake import TableWriter
 from tests.support.waiting import wait_until
 
+FILES = "Files of TLS that are in use"
 ORDERS = fl.FlightDescriptor.for_path("db", "orders")
 
 
@@ -47,6 +50,34 @@ def test_planning_reading_and_relaying_are_encrypted(
         assert fleet.location.startswith("grpc+tls://")
         assert all(e.locations[0].uri.startswith(b"grpc+tls://") for e in info.endpoints)
         assert read == relayed == 800
+
+
+def test_certificates_are_told_of_wherever_a_process_tells_of_itself(
+    warehouse: Path, certificate: Certificate, tmp_path: Path
+) -> None:
+    tls = {
+        "tls_cert": str(certificate.cert),
+        "tls_key": str(certificate.key),
+        "tls_roots": str(certificate.cert),
+    }
+    with local_fleet(warehouse, workers=0, **tls) as fleet:
+        worker = fleet.add_worker(**tls)
+        (tmp_path / "new").mkdir()
+        loopback_certificate(tmp_path / "new").key.replace(certificate.key)
+
+        for process in (fleet.coordinator, worker):
+            http = process.addresses()["http"]
+            numbers = httpx.get(f"{http}/metrics").text
+            table = tables(parse_page(httpx.get(f"{http}/status").text))[FILES]
+
+            assert 'floeberg_certificate_expires_timestamp_seconds{file="tls_cert"}' in numbers
+            assert 'floeberg_certificate_replaced{file="tls_key"} 1.0' in numbers
+            assert [(row["file"], row["state"], row["on disk"]) for row in table] == [
+                ("tls_cert", "expires soon", "the same"),
+                ("tls_key", "good", "replaced: restart to use it"),
+                ("tls_roots", "expires soon", "the same"),
+            ]
+            assert table[0]["expires"].startswith("in 23 h")
 
 
 def test_a_clear_text_worker_is_kept_out_of_a_fleet_with_tls(

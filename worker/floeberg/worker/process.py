@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from floeberg.process.auth.config import configured_gate
 from floeberg.process.background import Background
+from floeberg.process.certificates import TlsFiles, cannot_listen
 from floeberg.process.failures import Failures
 from floeberg.process.health import configured_health
 from floeberg.process.http import HttpService, new_registry
@@ -79,6 +80,7 @@ class WorkerService:
         deletes, manifests = LoadingCache(), LoadingCache(MANIFEST_CACHE_BYTES)
         streams = StreamLog()
         self._failures = Failures(registry)
+        self._tls_files = TlsFiles.of(config, registry)
         self._redeemer = Redeemer(
             self._keyring,
             self._budget,
@@ -94,6 +96,7 @@ class WorkerService:
             self._budget,
             streams,
             self._failures,
+            self._tls_files,
             {"deletes": deletes, "manifests": manifests},
             seats=self._seats,
             is_draining=lambda: self._stopping,
@@ -138,10 +141,7 @@ class WorkerService:
                 config.stall_seconds,
             )
         except (pa.ArrowException, OSError) as exc:
-            raise BadConfig(
-                f"'port': cannot listen on {config.bind_location}: is it this machine's address,"
-                " and the port not taken? (0 takes a free one)"
-            ) from exc
+            raise cannot_listen(config) from exc
         location = advertised_location(
             config.advertise, config.host, self._server.port, tls=config.serves_tls
         )
@@ -160,6 +160,7 @@ class WorkerService:
             on_over=self._redeemer.stop_queries,
         )
         self._membership.start()
+        self._tls_files.start()
         logger.info(
             "worker serves",
             extra={"worker": self.worker_id, "location": self.location, "http": self._http.uri},
@@ -240,6 +241,7 @@ class WorkerService:
             self._redeemer.cut()
         if self._membership is not None:
             self._membership.leave()
+        self._tls_files.stop()
         ended = True
         if self._server is not None:
             # it waits for running streams without a deadline of its own

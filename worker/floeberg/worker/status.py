@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from floeberg.process.certificates import TlsFiles
 from floeberg.process.failures import Failures
 from floeberg.process.version import floeberg_version
 from floeberg.protocol.registration import WorkerLoad
@@ -32,6 +33,7 @@ class WorkerFacts:
     budget: Budget
     streams: StreamLog
     failures: Failures
+    tls_files: TlsFiles
     caches: Mapping[str, LoadingCache]
     seats: Callable[[], Mapping[str, bool]]
     is_draining: Callable[[], bool]
@@ -82,4 +84,5 @@ class WorkerFacts:
                 )
                 for name, cache in self.caches.items()
             ),
+            certificates=self.tls_files.entries(),
         )

@@ -12,6 +12,7 @@ from floeberg.process.page import (
     amount,
     badge,
     caches_table,
+    certificates_table,
     code,
     count,
     duration,
@@ -86,6 +87,7 @@ def _content(status: WorkerStatus, now_ms: int) -> Iterator[Html]:
         section("Coordinators", _seats(status.seats)),
         section("Caches", caches_table(status.caches)),
         section("Errors", errors_table(status.errors)),
+        section("Certificates", certificates_table(status.certificates, now_ms)),
         class_="pair",
     )
 

@@ -1,6 +1,6 @@
 """A page of facts over HTTP: HTML that is escaped as it is built, and nothing from elsewhere."""
 
-from floeberg.process.page.facts import caches_table, errors_table
+from floeberg.process.page.facts import caches_table, certificates_table, errors_table
 from floeberg.process.page.formats import ago, amount, count, duration, rate
 from floeberg.process.page.html import Html, element, joined
 from floeberg.process.page.parts import (
@@ -27,6 +27,7 @@ __all__ = [
     "amount",
     "badge",
     "caches_table",
+    "certificates_table",
     "code",
     "count",
     "duration",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from rich.console import Console
 from rich.table import Column
 from rich.table import Table as RichTable
 
 from floeberg.embedded.cli.terminal import plain
-from floeberg.protocol.status import QueryEntry, RunningPlan, Status, WorkerEntry
+from floeberg.protocol.status import CertificateEntry, QueryEntry, RunningPlan, Status, WorkerEntry
 
 _RECENT_SHOWN = 20
 
@@ -37,6 +39,8 @@ def show_status(found: Status, console: Console) -> None:
         )
     if found.errors:
         console.print(plain(f"errors: {_counts(found.errors)}"))
+    for certificate in found.certificates:
+        console.print(plain(_certificate(certificate)))
 
 
 def _workers(workers: tuple[WorkerEntry, ...]) -> RichTable:
@@ -92,6 +96,16 @@ def _queries(queries: tuple[QueryEntry, ...]) -> RichTable:
             "" if query.read is None else f"{query.read.rows:,} rows",
         )
     return table
+
+
+def _certificate(certificate: CertificateEntry) -> str:
+    told = f"file of {certificate.file}: {certificate.state}"
+    if certificate.expires_ms is not None:
+        day = datetime.fromtimestamp(certificate.expires_ms / 1000, UTC)
+        told += f", until {day:%Y-%m-%d %H:%M} UTC"
+    if certificate.is_replaced:
+        told += "; it was replaced: drain and restart the coordinator to use it"
+    return told
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from floeberg.process.certificates import TlsFiles
 from floeberg.process.failures import Failures
 from floeberg.process.version import floeberg_version
 from floeberg.protocol.status import CacheEntry, CatalogEntry, Status, WorkerEntry
@@ -31,6 +32,7 @@ class CoordinatorFacts:
     outcomes: dict[str, int]
     manifests: ManifestCache
     failures: Failures
+    tls_files: TlsFiles
     is_draining: Callable[[], bool] = lambda: False
     now_ms: Callable[[], int] = _now_ms
     started_ms: int = field(default_factory=_now_ms)
@@ -60,6 +62,7 @@ class CoordinatorFacts:
             ),
             caches=tuple(self._caches()),
             errors=self.failures.by_code(),
+            certificates=self.tls_files.entries(),
         )
 
     def _workers(self, now_ms: int) -> Iterator[WorkerEntry]:

@@ -13,6 +13,7 @@ from floeberg.process.page import (
     amount,
     badge,
     caches_table,
+    certificates_table,
     code,
     count,
     duration,
@@ -96,6 +97,7 @@ def _content(status: Status, now_ms: int) -> Iterator[Html]:
         "div",
         section("Caches of planning", caches_table(status.caches)),
         section("Errors", errors_table(status.errors)),
+        section("Certificates", certificates_table(status.certificates, now_ms)),
         class_="pair",
     )
 
