@@ -81,6 +81,7 @@ def test_a_ticket_says_where_it_comes_from(origin: Origin):
         st.none() | st.integers(0),
         st.none() | st.floats(0.1, 1e6),
         st.none() | st.integers(0),
+        st.booleans(),
     )
 )
 def test_a_ticket_says_what_workers_hold_it_to(limits: StreamLimits):

@@ -355,6 +355,19 @@ class FleetBusy(Unavailable):
         )
 
 
+class TooManyQueries(Unavailable):
+    """As many queries of the principal go on as it may have at once."""
+
+    code = "TOO_MANY_QUERIES"
+
+    def __init__(self, allowed: int) -> None:
+        which = "a query of yours goes on" if allowed == 1 else f"{allowed} queries of yours go on"
+        super().__init__(
+            f"{which}, as many as you may have at once; try again when one has ended, close streams"
+            " that are not read, or ask who runs the server for a higher limit of queries"
+        )
+
+
 class ServerUnavailable(Unavailable):
     """A coordinator or worker cannot be reached, or went away in the middle of a call."""
 

@@ -111,6 +111,7 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.TimedOut: Status.DEADLINE_EXCEEDED,
     errors.PlanTimeout: Status.DEADLINE_EXCEEDED,
     errors.ServerBusy: Status.UNAVAILABLE,
+    errors.TooManyQueries: Status.UNAVAILABLE,
     errors.Cancelled: Status.UNAVAILABLE,
     # a fault of floeberg
     errors.InternalError: Status.INTERNAL,

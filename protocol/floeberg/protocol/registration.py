@@ -73,7 +73,8 @@ class _Message(BaseModel):
 class StreamReport(_Message):
     """How far a stream of a worker is: `tasks` are those that it is done with, `rows` and `bytes`
     what its client has taken, `outcome` None while it runs. `max_rows` is how many rows all streams
-    of its query may have together, None for any number.
+    of its query may have together, None for any number. `principal` is whose query it is, None of
+    somebody who is not known, and from workers of earlier versions.
     """
 
     query_id: Name
@@ -83,6 +84,7 @@ class StreamReport(_Message):
     bytes: Count
     outcome: Literal["done", "failed", "cancelled"] | None = None
     max_rows: Count | None = None
+    principal: str | None = None
 
 
 MAX_REPORTS = 200

@@ -94,12 +94,14 @@ class StreamLimits:
     """What workers hold a query to; None is no limit.
 
     `rows` are those of all the query's streams together. `until_ms` is when the query must be done,
-    in ms since the epoch: it may take `seconds`.
+    in ms since the epoch: it may take `seconds`. `is_counted` asks workers to tell at once when a
+    stream begins and ends: how many queries of its principal go on at once is limited.
     """
 
     rows: int | None = None
     seconds: float | None = None
     until_ms: int | None = None
+    is_counted: bool = False
 
     def to_json(self) -> dict[str, Json]:
         """Return what there is, by name."""
@@ -107,6 +109,7 @@ class StreamLimits:
             "rows": self.rows,
             "seconds": self.seconds,
             "until_ms": self.until_ms,
+            "is_counted": self.is_counted or None,
         }
         return {name: value for name, value in named.items() if value is not None}
 
@@ -310,13 +313,13 @@ def _origin(raw: Mapping[str, object]) -> Origin:
 def _limits(raw: Mapping[str, object]) -> StreamLimits:
     """Return the limits, of which an earlier version has none. Raises ValueError for what is no
     number: a limit is kept or refused."""
-    rows, seconds, until_ms = (raw.get(field.name) for field in fields(StreamLimits))
+    rows, seconds, until_ms = (raw.get(name) for name in ("rows", "seconds", "until_ms"))
     if (
         isinstance(rows, int | None)
         and isinstance(seconds, int | float | None)
         and isinstance(until_ms, int | None)
     ):
-        return StreamLimits(rows, seconds, until_ms)
+        return StreamLimits(rows, seconds, until_ms, raw.get("is_counted") is True)
     raise ValueError("limits that are no numbers")
 
 

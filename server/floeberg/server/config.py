@@ -135,6 +135,12 @@ class CoordinatorConfig(ServiceConfig):
         " otherwise.",
         minimum=0.1,
     )
+    max_queries_at_once: int | None = option(
+        None,
+        "How many queries of one principal may go on at once, where the `policies` don't say"
+        " otherwise; callers who are not asked who they are count as one.",
+        minimum=1,
+    )
     batch_bytes: int = option(
         2 << 20,
         "About how large a batch is on the wire. Some clients refuse messages above 4 MiB.",

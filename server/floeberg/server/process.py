@@ -29,6 +29,7 @@ from floeberg.server.access import Callers, Limits, Policies
 from floeberg.server.catalogs import Catalogs, configure_catalogs
 from floeberg.server.config import CoordinatorConfig
 from floeberg.server.flight.actions import Actions
+from floeberg.server.flight.at_once import QueriesAtOnce
 from floeberg.server.flight.cache_metrics import CacheMetrics
 from floeberg.server.flight.endpoints import ScanPolicy
 from floeberg.server.flight.looking import FlightAsker, Resolver, WorkerSearch, system_addresses
@@ -63,7 +64,8 @@ class CoordinatorService:
         self._catalogs = catalogs
         keyring = config.keyring()
         registry = new_registry()
-        reads = Reads()
+        # a worker that is silent for a lease is no member any more
+        reads = Reads(silent_seconds=config.lease_seconds)
         self.members = Members(
             keyring,
             config.lease_seconds,
@@ -100,8 +102,19 @@ class CoordinatorService:
         )
         manifests = _manifest_cache(config)
         registry.register(CacheMetrics(manifests, catalogs))
+        at_once = QueriesAtOnce(
+            reads, patience_seconds=config.lease_seconds, ask_workers=self._search.ask_now
+        )
         self._scans = Scans(
-            catalogs, self.members, keyring, policy, storages, registry, runs, manifests=manifests
+            catalogs,
+            self.members,
+            keyring,
+            policy,
+            storages,
+            registry,
+            runs,
+            manifests=manifests,
+            at_once=at_once,
         )
         self._failures = Failures(registry)
         self._tls_files = TlsFiles.of(config, registry)
@@ -125,6 +138,7 @@ class CoordinatorService:
                 config.max_query_bytes,
                 config.max_query_tasks,
                 config.max_query_seconds,
+                config.max_queries_at_once,
             ),
         )
         self._actions = Actions(catalogs, self.members, self._scans, self._facts)

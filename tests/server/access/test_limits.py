@@ -11,6 +11,7 @@ POLICIES = Policies.parse(
     principals = ["bot-*", "intern"]
     rows = 1000
     seconds = 1.5
+    queries = 3
 
     [[limit]]
     principals = ["*"]
@@ -24,8 +25,8 @@ DEFAULT = Limits(rows=7, tasks=8)
 @pytest.mark.parametrize(
     ("principal", "limits"),
     [
-        ("bot-1", Limits(rows=1000, tasks=8, seconds=1.5)),
-        ("intern", Limits(rows=1000, tasks=8, seconds=1.5)),
+        ("bot-1", Limits(rows=1000, tasks=8, seconds=1.5, queries=3)),
+        ("intern", Limits(rows=1000, tasks=8, seconds=1.5, queries=3)),
         ("ann", Limits(rows=7, bytes=5000, tasks=0)),
         ("", Limits(rows=7, bytes=5000, tasks=0)),
     ],
@@ -51,6 +52,7 @@ def test_without_limits_the_default_is_all_there_is():
             "[[limit]]\nprincipals=['*']\n[[limit]]\nprincipals=['*']\nseconds=0",
             "limit 2: key 'seconds'",
         ),
+        ("[[limit]]\nprincipals=['*']\nqueries=0", "limit 1: key 'queries'"),
     ],
 )
 def test_a_limit_that_cannot_be_read_is_named(text: str, told: str):

@@ -17,6 +17,7 @@ from floeberg.server.fleet.search import (
     Resolved,
     Silent,
     Unresolved,
+    Wanted,
     Warn,
 )
 
@@ -45,6 +46,18 @@ def test_given_targets_and_names_are_looked_at_at_once_and_again_each_period() -
     assert search.due_at == 1.0 + PERIOD
     assert search.handle(Passed(1.0 + PERIOD)) == [Ask(A)]
     assert search.handle(Passed(1.5 + PERIOD)) == [Resolve(NAME)]
+
+
+def test_what_is_wanted_is_asked_at_once_but_of_who_is_silent() -> None:
+    search = Search([A, B], [NAME], LEASE)
+    search.handle(Passed(0.0))
+    for event in (Answered(0.0, A, "a"), Silent(0.0, B, "refused"), Resolved(0.0, NAME, [])):
+        search.handle(event)
+
+    assert search.handle(Wanted(0.1)) == [Ask(A)]
+    assert search.handle(Wanted(0.2)) == []  # it is being asked
+    search.handle(Answered(0.2, A, "a"))
+    assert search.due_at == 0.25
 
 
 def test_what_fails_is_tried_again_ever_more_patiently_and_warned_of_once() -> None:

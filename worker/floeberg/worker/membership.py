@@ -230,8 +230,11 @@ class Membership:
             # news are no reason to call a coordinator earlier that did not answer
             is_member = seat.step is Step.RENEW and not seat.failures
             longest = _NEWS_SECONDS if is_member else seat.wait_seconds
-            wake.wait(min(longest, seat.wait_seconds))
-            wake.clear()
+            until = time.monotonic() + min(longest, seat.wait_seconds)
+            # more news may come meanwhile, and go with these
+            while not (self._leaving or self._draining) and (left := until - time.monotonic()) > 0:
+                wake.wait(left)
+                wake.clear()
 
     def _take_step(self, uri: str, coordinator: Coordinator, seat: Seat) -> Seat:
         message: Message

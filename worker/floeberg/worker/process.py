@@ -89,6 +89,7 @@ class WorkerService:
             or partial(to_batches_for_tasks, deletes=deletes, manifests=manifests, ahead=ahead),
             storages,
             streams,
+            tell=self._tell_load,
         )
         self._facts = WorkerFacts(
             self.worker_id,

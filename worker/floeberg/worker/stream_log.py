@@ -94,6 +94,7 @@ class StreamRecord:
             bytes=self.bytes,
             outcome=self.outcome,
             max_rows=self.max_rows,
+            principal=self.principal,
         )
 
     def entry(self) -> StreamEntry:

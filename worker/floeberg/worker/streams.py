@@ -86,14 +86,17 @@ class Redeemer:
         open_storage: StorageFactory,
         log: StreamLog,
         *,
+        tell: Callable[[], None] = lambda: None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
+        """`tell` is called when a stream begins or ends that coordinators count."""
         self._keyring = keyring
         self._budget = budget
         self._metrics = metrics
         self._read = read
         self._open_storage = open_storage
         self._log = log
+        self._tell_coordinators = tell
         self._now_ms = now_ms
         self._requests = Background(_REQUESTS_AT_ONCE, "floeberg-request")
         self._query_rows = QueryRows()
@@ -184,6 +187,8 @@ class Redeemer:
         task = ticket.resume.task
         try:
             with self._log.follow(record):
+                if ticket.limits.is_counted:
+                    self._tell_coordinators()
                 storage = AbandonableStorage(self._open_storage(plan.storage), ask, check)
                 for placed in self._read(plan, storage, resume=ticket.resume):
                     check()
@@ -205,6 +210,8 @@ class Redeemer:
             failed = record.code if record.outcome == "failed" else None
             stream.end(failed, rows=record.rows, bytes=record.bytes, outcome=record.outcome or "")
             self._tell(record)
+            if ticket.limits.is_counted:
+                self._tell_coordinators()
 
     def _tell(self, record: StreamRecord) -> None:
         """Count and log a stream that has ended."""

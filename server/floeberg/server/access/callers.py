@@ -19,7 +19,7 @@ class Caller:
     """Who asks. `principal` is None where callers are not asked who they are.
 
     In its `catalogs` there are only the tables that it may read. Without `policies` all are there.
-    `limits` are those of each of its queries.
+    `limits` are those of its queries.
     """
 
     principal: str | None

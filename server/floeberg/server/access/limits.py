@@ -1,4 +1,4 @@
-"""How much one query may take, by whose it is.
+"""How much one query may take, and how many go on at once, by whose they are.
 
     [[limit]]
     principals = ["analyst-*"]
@@ -6,6 +6,7 @@
     bytes = 50_000_000_000
     tasks = 10_000
     seconds = 600
+    queries = 4
 
 A limit is for the principals that one of its patterns fits; the first that fits decides. What it
 does not say is as the coordinator's configuration has it.
@@ -30,13 +31,14 @@ class Limits:
 
     `rows` are those of its answer, `bytes` those of the data files that it reads (whole files, or
     their ranges that tasks cover, whatever the columns), `tasks` those that it is planned into, and
-    `seconds` go by from its plan to its last batch.
+    `seconds` go by from its plan to its last batch. `queries` of the principal may go on at once.
     """
 
     rows: int | None = None
     bytes: int | None = None
     tasks: int | None = None
     seconds: float | None = None
+    queries: int | None = None
 
 
 UNLIMITED = Limits()
@@ -52,6 +54,7 @@ class _Limit(BaseModel):
     bytes: Count | None = None
     tasks: Count | None = None
     seconds: Annotated[float, Field(gt=0)] | None = None
+    queries: Annotated[int, Field(ge=1, strict=True)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class LimitRule:
             limit = validate_body(_Limit, raw, f"limit {number}")
         except BadCommand as exc:
             raise BadConfig(str(exc)) from exc
-        said = Limits(limit.rows, limit.bytes, limit.tasks, limit.seconds)
+        said = Limits(limit.rows, limit.bytes, limit.tasks, limit.seconds, limit.queries)
         return cls(limit.principals, said)
 
     def fits(self, principal: str) -> bool:
@@ -80,7 +83,7 @@ def limits_of(rules: Sequence[LimitRule], principal: str, default: Limits) -> Li
 
     >>> rules = [LimitRule(("bot-*",), Limits(rows=10))]
     >>> limits_of(rules, "bot-1", Limits(rows=500, tasks=7))
-    Limits(rows=10, bytes=None, tasks=7, seconds=None)
+    Limits(rows=10, bytes=None, tasks=7, seconds=None, queries=None)
     """
     said = next((rule.limits for rule in rules if rule.fits(principal)), UNLIMITED)
     return replace(
@@ -89,4 +92,5 @@ def limits_of(rules: Sequence[LimitRule], principal: str, default: Limits) -> Li
         bytes=default.bytes if said.bytes is None else said.bytes,
         tasks=default.tasks if said.tasks is None else said.tasks,
         seconds=default.seconds if said.seconds is None else said.seconds,
+        queries=default.queries if said.queries is None else said.queries,
     )

@@ -119,7 +119,7 @@ class Policies:
         )
 
     def limits_of(self, principal: str, default: Limits) -> Limits:
-        """Return what a query of `principal` may take; `default` has what no limit says."""
+        """Return what queries of `principal` may take; `default` has what no limit says."""
         return limits_of(self.limits, principal, default)
 
     def access(self, principal: str, catalog: str, identifier: Sequence[str]) -> Access | None:

@@ -74,7 +74,14 @@ class Passed:
     at: float
 
 
-SearchEvent = Resolved | Unresolved | Answered | Silent | Passed
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What workers say is wanted sooner than it is due."""
+
+    at: float
+
+
+SearchEvent = Resolved | Unresolved | Answered | Silent | Passed | Wanted
 
 
 # --- what the caller is to do --------------------------------------------------------------------
@@ -129,6 +136,12 @@ class _Errand:
 
     def begun(self) -> _Errand:
         return replace(self, due_at=None)
+
+    def wanted(self, at: float) -> _Errand:
+        """What failed before is tried again no sooner than it is due."""
+        if self.due_at is None or self.failures:
+            return self
+        return replace(self, due_at=min(self.due_at, at))
 
     def done(self, at: float, period: float) -> _Errand:
         return _Errand(at + period, 0, True)
@@ -194,6 +207,9 @@ class Search:
                 else:
                     self._targets[target] = replace(found, errand=errand)
                     out += _warning(found.errand, target, why)
+            case Wanted(at):
+                for target, found in self._targets.items():
+                    self._targets[target] = replace(found, errand=found.errand.wanted(at))
             case Passed():
                 pass
             case _:

@@ -44,6 +44,7 @@ from floeberg.server.fleet.search import (
     Silent,
     Target,
     Unresolved,
+    Wanted,
     Warn,
 )
 from floeberg.server.flight.members import Members
@@ -173,6 +174,10 @@ class WorkerSearch:
     def start(self) -> None:
         if self._is_needed:
             self._thread.start()
+
+    def ask_now(self) -> None:
+        """Ask the workers that answer, but for those that are being asked."""
+        self._handle(Wanted(self._clock()))
 
     def close(self) -> None:
         """Ask nobody any more; what is being asked ends by itself."""

@@ -34,12 +34,13 @@ def stream_limits(plan: Plan, limits: Limits, began_ms: int) -> StreamLimits:
     Rows are left to workers only where the plan's files have more than are allowed, and metadata
     can't tell how many of them the answer has.
     """
-    rows = limits.rows
+    rows, is_counted = limits.rows, limits.queries is not None
     if rows is not None and (plan.total_records is not None or _most_rows(plan) <= rows):
         rows = None
     if limits.seconds is None:
-        return StreamLimits(rows)
-    return StreamLimits(rows, limits.seconds, began_ms + int(limits.seconds * 1000))
+        return StreamLimits(rows, is_counted=is_counted)
+    until_ms = began_ms + int(limits.seconds * 1000)
+    return StreamLimits(rows, limits.seconds, until_ms, is_counted)
 
 
 def _most_rows(plan: Plan) -> float:

@@ -27,6 +27,7 @@ from floeberg.protocol.types import Json
 from floeberg.server.access import Caller
 from floeberg.server.catalogs import Catalogs, LoadedTable
 from floeberg.server.fleet import Placement
+from floeberg.server.flight.at_once import Planned, QueriesAtOnce
 from floeberg.server.flight.endpoints import (
     Endpoint,
     Endpoints,
@@ -38,6 +39,7 @@ from floeberg.server.flight.endpoints import (
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
 from floeberg.server.flight.query_limits import check_plan, stream_limits
+from floeberg.server.flight.reads import Reads
 from floeberg.server.planning import (
     CountResult,
     ManifestCache,
@@ -99,6 +101,7 @@ class Scans:
         runs: PlanRuns,
         *,
         manifests: ManifestCache | None = None,
+        at_once: QueriesAtOnce | None = None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._anybody = Caller(None, catalogs)
@@ -108,6 +111,7 @@ class Scans:
         self._now_ms = now_ms
         self._runs = runs
         self._manifests = ManifestCache() if manifests is None else manifests
+        self._at_once = at_once or QueriesAtOnce(Reads(), patience_seconds=0)
         self.outcomes: dict[str, int] = {"planned": 0, "failed": 0, "cancelled": 0}
         self._planned = Counter(
             "floeberg_scans", "Scans answered, by outcome.", ["outcome"], registry=registry
@@ -142,13 +146,17 @@ class Scans:
 
         Two calls give the same tasks in the same endpoints, as long as the table and the workers
         are the same. Raises `NoWorkers`, `FleetBusy` when none has room, `LimitExceeded` when
-        it is more than `caller` may have, and whatever is wrong with the command or the table.
+        it is more than `caller` may have, `TooManyQueries` when it is one too many, and whatever is
+        wrong with the command or the table.
         """
         caller = caller or self._anybody
         began, began_ms = time.monotonic(), self._now_ms()
         outcome = "failed"
         try:
-            with self._run(command, caller, is_cancelled) as run:
+            with (
+                self._run(command, caller, is_cancelled) as run,
+                self.counted(run, caller) as counted,
+            ):
                 watch = Stopwatch(enter=run.enter)
                 found = self._resolve(command, caller, watch, run)
                 table, scan = found.table, found.scan
@@ -159,6 +167,7 @@ class Scans:
                 planned = PlannedScan(table, plan, found.is_restricted, run.query_id, limits)
                 answer = self._answer(planned, workers, caller.principal, watch)
                 run.endpoints = len(answer.endpoints)
+                counted.tasks = len(plan.tasks)
             outcome = "planned"
         except Cancelled:
             outcome = "cancelled"
@@ -181,6 +190,13 @@ class Scans:
             },
         )
         return answer
+
+    def counted(self, run: PlanRun, caller: Caller) -> AbstractContextManager[Planned]:
+        """Let a query be planned within the block, among those that its caller may have at once.
+
+        Raises `TooManyQueries`, and what `run.check` raises.
+        """
+        return self._at_once.planning(run, caller.principal, caller.limits.queries)
 
     def plan(
         self,

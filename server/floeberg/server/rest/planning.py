@@ -95,7 +95,10 @@ class RestPlanner:
         request = PlanTableScanRequest.parse(body)
         name = _name(catalog, identifier)
         seconds = caller.limits.seconds
-        with self._runs.run(name, caller.principal, cancelled.is_set, "rest-plan", seconds) as run:
+        with (
+            self._runs.run(name, caller.principal, cancelled.is_set, "rest-plan", seconds) as run,
+            self._scans.counted(run, caller),
+        ):
             table = _load(catalog, identifier, caller, run)
             scan = _resolved(table, request)
             key = _key(catalog, identifier, scan, request)
