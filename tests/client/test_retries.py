@@ -94,6 +94,21 @@ def test_nobody_waits_long_to_hear_that_nobody_is_there(clock: Clock, error: Una
     assert tries(attempts(clock, RetryPolicy()), error, 2, was_served=False) == 2
 
 
+@pytest.mark.parametrize(
+    ("servers", "was_served", "expected"),
+    [(1, False, 1), (1, True, 2), (3, False, 3), (3, True, 3)],
+)
+def test_servers_that_stand_still_are_asked_once_each(
+    clock: Clock, servers: int, was_served: bool, expected: int
+):
+    error = TimedOut("nothing")
+    error.is_silent = True
+
+    found = tries(attempts(clock, RetryPolicy()), error, servers, was_served=was_served)
+
+    assert found == expected
+
+
 @pytest.mark.parametrize("error", [TimedOut("late"), PlanTimeout("late")])
 def test_what_another_try_would_only_repeat_is_told_at_once(clock: Clock, error: Unavailable):
     assert tries(attempts(clock, RetryPolicy()), seen(error), 1, was_served=True) == 1

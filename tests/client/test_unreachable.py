@@ -31,7 +31,10 @@ def test_a_server_that_says_nothing_is_given_up_within_the_timeout():
         silent.listen()
         location = f"grpc://127.0.0.1:{silent.getsockname()[1]}"
 
-        with connect(location, timeout_seconds=0.5) as lake, pytest.raises(TimedOut):
+        with (
+            connect(location, timeout_seconds=0.5) as lake,
+            pytest.raises(TimedOut, match=r"answered nothing within 0\.5 s"),
+        ):
             lake.tables()
 
 

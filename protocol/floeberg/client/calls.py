@@ -62,8 +62,7 @@ def ask_coordinator(
     while True:
         location = connection.location
         try:
-            with connection.client(location) as client, floeberg_errors(location, request):
-                answer = call(client, connection.call_options(request))
+            answer = _ask_once(connection, location, call, request)
         except Unavailable as error:
             # one that has no workers may get some, if it had some before
             needed_worker = isinstance(error, NoWorkers)
@@ -91,3 +90,13 @@ def ask_coordinator(
         else:
             connection.has_met_coordinator = True
             return answer
+
+
+def _ask_once(connection: Connection, location: str, call: Call[T], request: RequestContext) -> T:
+    options = connection.call_options(request)
+    with (
+        connection.client(location) as client,
+        connection.noticing_silence(client, location, request),
+        floeberg_errors(location, request),
+    ):
+        return call(client, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from floeberg.client.credentials import Credentials, NoCredentials
 from floeberg.client.retries import Clock, RetryBudget, connection_budget
 from floeberg.client.unreachable import floeberg_errors
 from floeberg.process.calling import NO_TLS, ClientTls
-from floeberg.protocol.errors import BadRequest, Unauthenticated
+from floeberg.protocol.errors import BadRequest, FloebergError, TimedOut, Unauthenticated
 from floeberg.protocol.requests import REQUEST_ID_HEADER, TRACEPARENT_HEADER, RequestContext
 
 _CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
@@ -34,6 +35,7 @@ _CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.keepalive_time_ms", 330_000),
     ("grpc.keepalive_timeout_ms", 20_000),
 ]
+_PROBE_SECONDS = 2.0
 _AVOIDED_SECONDS = 10.0
 """A worker that was away a moment ago is tried last; so long a lease is, after which endpoints name
 it no more."""
@@ -116,7 +118,9 @@ class Connection:
 
         Logs in where the credentials must, and raises what that raises.
         """
-        timeout = self._timeout_seconds if bounded else None
+        return self._options(request, self._timeout_seconds if bounded else None)
+
+    def _options(self, request: RequestContext, timeout: float | None) -> fl.FlightCallOptions:
         authorization = self._credentials.authorization(partial(self._log_in, request))
         # the stubs ask for text, and pyarrow for bytes
         headers: Any = [(REQUEST_ID_HEADER.encode(), request.request_id.encode())]
@@ -128,14 +132,66 @@ class Connection:
 
     def _log_in(self, request: RequestContext, username: str, password: str) -> bytes:
         options = fl.FlightCallOptions(timeout=self._timeout_seconds)
-        with self.client() as client, floeberg_errors(self.location, request):
-            # the stubs have text where pyarrow gives bytes
-            name, header = cast(
-                tuple[bytes, bytes], client.authenticate_basic_token(username, password, options)
-            )
+        location, began = self.location, self._clock()
+        try:
+            with self.client(location) as client, floeberg_errors(location, request):
+                # the stubs have text where pyarrow gives bytes
+                name, header = cast(
+                    tuple[bytes, bytes],
+                    client.authenticate_basic_token(username, password, options),
+                )
+        except FloebergError as error:
+            # pyarrow has several words for a Handshake that is not answered, which takes no time
+            if self._has_timed_out(began):
+                raise self._silent(location) from error
+            raise
         if name != b"authorization" or not header:
-            raise Unauthenticated(f"{self.location} takes no username and password")
+            raise Unauthenticated(f"{location} takes no username and password")
         return header
+
+    @contextmanager
+    def noticing_silence(
+        self, client: fl.FlightClient, location: str, request: RequestContext
+    ) -> Iterator[None]:
+        """Raise `TimedOut` for a call within the block whose deadline passes with what the server
+        does: is it silent, or does it work?
+
+        One that is busy with a long plan still answers what takes no time, on the same connection;
+        one that stands still does not.
+        """
+        began = self._clock()
+        try:
+            yield
+        except TimedOut as error:
+            if not self._has_timed_out(began):
+                raise  # the deadline of somebody on the way
+            raise self._late(client, location, request) from error
+
+    def _has_timed_out(self, began: float) -> bool:
+        seconds = self._timeout_seconds
+        return seconds is not None and self._clock() - began >= 0.9 * seconds
+
+    def _late(self, client: fl.FlightClient, location: str, request: RequestContext) -> TimedOut:
+        options = self._options(request, min(_PROBE_SECONDS, self._timeout_seconds or math.inf))
+        try:
+            list(client.list_actions(options))
+        except (fl.FlightTimedOutError, fl.FlightUnavailableError):
+            return self._silent(location)
+        except (pa.ArrowException, OSError):
+            pass  # that it refuses is an answer
+        error = TimedOut(
+            f"{location} took longer than {self._timeout_seconds} s, and is busy with it; a longer"
+            " deadline (timeout_seconds), or a narrower question, may help"
+        )
+        error.request_id = request.request_id
+        return error
+
+    def _silent(self, location: str) -> TimedOut:
+        error = TimedOut(
+            f"{location} answered nothing within {self._timeout_seconds} s; does it stand still?"
+        )
+        error.is_silent = True
+        return error
 
     def may_dial(self, location: str) -> bool:
         return not self.is_private or location.startswith("grpc+tls:")

@@ -119,7 +119,12 @@ class Attempts:
             return None
         passes, rest = divmod(self.failures, servers)
         is_patient = was_served and now - self._began < self._policy.patience_seconds
-        if passes >= self._rounds(error, was_served) and not is_patient:
+        rounds = self._rounds(error, was_served)
+        if isinstance(error, TimedOut):
+            # each try takes all of its time: every server is asked once, and one that has no
+            # other beside it twice, as another may be behind its address
+            is_patient, rounds = False, 2 if servers == 1 and was_served else 1
+        if passes >= rounds and not is_patient:
             return None
         pause = 0.0 if rest else self._policy.pause_seconds(passes)
         return max(pause, self._budget.take())
@@ -131,9 +136,12 @@ class Attempts:
 
 
 def may_pass(error: FloebergError) -> bool:
-    """Say whether trying again may help. A deadline that has passed would pass again; a call that
-    was cancelled, and not from here, met a server that was just stopping."""
-    return isinstance(error, Unavailable) and not isinstance(error, (PlanTimeout, TimedOut))
+    """Say whether trying again may help. A deadline that has passed would pass again, unless the
+    server is one that stands still; a call that was cancelled, and not from here, met a server that
+    was just stopping."""
+    if isinstance(error, TimedOut):
+        return error.is_silent
+    return isinstance(error, Unavailable) and not isinstance(error, PlanTimeout)
 
 
 def is_seen(error: FloebergError) -> bool:

@@ -379,6 +379,9 @@ class TimedOut(Unavailable):
 
     code = "TIMED_OUT"
 
+    is_silent: bool = False
+    """Whether the server answered nothing else either, as the client found then."""
+
 
 class PlanTimeout(Unavailable):
     """A plan took longer than the coordinator allows; the message says how far it came."""
