@@ -47,13 +47,29 @@ def test_forgets_what_was_not_used_for_longest() -> None:
 
     assert loads == ["a", "b", "c", "b"]
     assert cache.size_bytes <= 10
+    assert (cache.hits, cache.misses, cache.evictions) == (2, 4, 2)
 
 
 def test_returns_what_is_too_large_to_keep() -> None:
     cache = LoadingCache(max_bytes=10)
 
+    cache.get("small", lambda: Loaded("small", 1))
+
     assert cache.get("big", lambda: Loaded("big", 100)).name == "big"
+    assert not cache.holds("big")
+    assert cache.holds("small")
+    assert cache.size_bytes == 1
+
+
+def test_what_is_discarded_is_loaded_again() -> None:
+    cache = LoadingCache()
+    cache.get("a", lambda: Loaded("wrong", 7))
+
+    cache.discard("a")
+    cache.discard("b")
+
     assert cache.size_bytes == 0
+    assert cache.get("a", lambda: Loaded("right", 1)).name == "right"
 
 
 def test_a_failed_load_is_tried_again() -> None:

@@ -38,7 +38,7 @@ def redeemer_of(
     read: ReadTasks, open_storage: Callable[[StorageConfig], Storage]
 ) -> tuple[Redeemer, Budget]:
     budget = Budget(10, 1 << 40)
-    metrics = WorkerMetrics(new_registry(), budget)
+    metrics = WorkerMetrics(new_registry(), budget, {})
     return Redeemer(KEYS, budget, metrics, read, open_storage, StreamLog()), budget
 
 

@@ -61,6 +61,11 @@ class Storage(Protocol):
         ...
 
 
+_SAYS_WHICH_STORE = ("endpoint", "region", "account-name", "profile-name")
+"""How the names of properties end: buckets of one name differ between AWS's partitions, and a
+profile may name an endpoint."""
+
+
 class StorageFactory(Protocol):
     def __call__(self, config: StorageConfig) -> Storage: ...
 
@@ -84,5 +89,5 @@ class StorageConfig:
 
         Credentials are left out: they change with every plan, and open the same objects.
         """
-        endpoints = {k: v for k, v in self.properties.items() if k.endswith("endpoint")}
-        return (tuple(sorted(self.rebase.items())), tuple(sorted(endpoints.items())))
+        where = {k: v for k, v in self.properties.items() if k.endswith(_SAYS_WHICH_STORE)}
+        return (tuple(sorted(self.rebase.items())), tuple(sorted(where.items())))

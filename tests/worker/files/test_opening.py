@@ -13,6 +13,7 @@ import pytest
 from floeberg.process.background import Background
 from floeberg.protocol.files import DataFile, FileFormat
 from floeberg.worker.cache import LoadingCache
+from floeberg.worker.files.footers import Footers
 from floeberg.worker.files.opening import open_rows
 from floeberg.worker.files.ranges import TAIL_BYTES
 from floeberg.worker.files.row_groups import WINDOW_BYTES
@@ -162,7 +163,7 @@ def test_shares_of_a_file_read_its_footer_once(
     rows_a_group = MB // (2 * NUMBER)
     table = numbers(2, 4 * rows_a_group)
     file = written(tmp_path, table, rows_a_group)
-    footers = LoadingCache()
+    footers = Footers(LoadingCache())
 
     parts = []
     for start in range(0, 4 * MB, MB):
@@ -172,4 +173,70 @@ def test_shares_of_a_file_read_its_footer_once(
 
     assert pa.Table.from_struct_array(pa.chunked_array(parts)).equals(table)
     assert len(storage.rounds) == 1 + 4
-    assert storage.bytes_read == {file.location: file.size_bytes - 4}
+    # the last share lies in part in the tail that came with the footer, and was not kept
+    assert file.size_bytes <= storage.bytes_read[file.location] <= file.size_bytes + TAIL_BYTES
+
+
+def opened_twice(
+    storage: CountingStorage, ahead: Ahead | None, first: DataFile, second: DataFile
+) -> list[tuple[int, int]]:
+    """Open two files with the same footers kept; return the requests and bytes of each opening."""
+    footers, counts = Footers(LoadingCache()), []
+    for file in (first, second):
+        storage.requests.clear()
+        storage.bytes_read.clear()
+        with open_rows(storage, file, ahead=ahead, footers=footers) as rows:
+            assert rows.num_rows == file.record_count
+        counts.append((storage.requests.total(), storage.bytes_read.total()))
+    return counts
+
+
+def test_a_footer_that_is_kept_is_not_asked_for_again(
+    tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    table = numbers(2, 4 * MB // NUMBER)
+    file = written(tmp_path, table, table.num_rows)
+
+    assert opened_twice(storage, ahead, file, file) == [(1, TAIL_BYTES), (0, 0)]
+
+
+def test_of_a_large_file_only_what_the_footer_says_is_kept(
+    tmp_path: Path, storage: CountingStorage
+) -> None:
+    table = numbers(2, 4 * MB // NUMBER)
+    file, cache = written(tmp_path, table, table.num_rows), LoadingCache()
+
+    open_rows(storage, file, footers=Footers(cache)).close()
+
+    assert 0 < cache.size_bytes < TAIL_BYTES // 8
+
+
+def test_a_small_file_is_kept_whole(
+    tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    table = numbers(2, 1000)
+    file, footers = written(tmp_path, table, 1000), Footers(LoadingCache())
+
+    for _ in range(2):
+        with open_rows(storage, file, ahead=ahead, footers=footers) as rows:
+            chunks = [chunk.rows for chunk in rows.chunks(frozenset({0, 1}))]
+            assert pa.Table.from_struct_array(pa.chunked_array(chunks)).equals(table)
+
+    assert storage.requests == {file.location: 1}
+
+
+@pytest.mark.parametrize("rows", [1000, 4 * MB // NUMBER], ids=["small", "large"])
+def test_a_file_of_another_size_under_the_same_name_is_another_file(
+    rows: int, tmp_path: Path, storage: CountingStorage, ahead: Ahead | None
+) -> None:
+    first = written(tmp_path, numbers(2, rows), rows)
+    footers = Footers(LoadingCache())
+    open_rows(storage, first, ahead=ahead, footers=footers).close()
+    table = numbers(2, rows + 1)
+    second = written(tmp_path, table, rows + 1)
+    assert second.location == first.location
+
+    with open_rows(storage, second, ahead=ahead, footers=footers) as opened:
+        chunks = [chunk.rows for chunk in opened.chunks(frozenset({0, 1}))]
+
+    assert pa.Table.from_struct_array(pa.chunked_array(chunks)).equals(table)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from floeberg.process.background import Background
+from floeberg.protocol.errors import CorruptDataFile
 from floeberg.protocol.plans import ReadOptions, ResumePlace
 from floeberg.worker.cache import LoadingCache
+from floeberg.worker.files.windows import Ahead
 from floeberg.worker.reading import PlacedBatch
 from tests.support.lake import FileLayout, TableWriter, required, schema
 from tests.support.plain import multiset, plain_rows
@@ -191,6 +196,77 @@ def test_a_delete_file_is_loaded_once_however_many_tasks_name_it(numbers: TableW
     placed_batches(plan, storage=storage, deletes=cache)
 
     assert {storage.requests[location] for location in deletes} == {1}
+
+
+LARGE = FileLayout(codec="none", parquet={"use_dictionary": False, "write_page_checksum": True})
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> TableWriter:
+    """A file that is larger than the tail which its footer comes with."""
+    table = TableWriter.create(tmp_path / "t", NUMBERS)
+    with table.commit() as commit:
+        words = [f"{i} {'word ' * 300}" for i in range(1000)]
+        commit.append(pa.table({"id": range(1000), "name": words}), layout=LARGE)
+    return table
+
+
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_a_footer_is_read_once_however_many_plans_name_its_file(
+    is_ahead: bool, large: TableWriter
+) -> None:
+    large.append(rows(1000, 40), layout=SMALL_GROUPS)
+    plan, footers = plan_of(large), LoadingCache()
+    ahead = Ahead(Background(2, "test-fetch")) if is_ahead else None
+    asked: list[dict[str, int]] = []
+
+    for _ in range(2):
+        storage = CountingStorage(is_far=True)
+        found = placed_batches(plan, storage=storage, footers=footers, ahead=ahead)
+        assert sorted(ids_of(found)) == list(range(1040))
+        asked.append(
+            {t.data_file.location: storage.requests[t.data_file.location] for t in plan.tasks}
+        )
+
+    assert [list(counts.values()) for counts in asked] == [[1, 2], [0, 1]]
+
+
+def test_footers_are_kept_for_plans_that_read_alike(tmp_path: Path) -> None:
+    table = TableWriter.create(tmp_path / "t", NUMBERS)
+    table.append(rows(0, 40), layout=FileLayout(field_ids=False))
+    mapping = [{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["name"]}]
+    footers = LoadingCache()
+
+    table.set_properties({"schema.name-mapping.default": json.dumps(mapping[:1])})
+    first = placed_batches(plan_of(table, select=("name",)), footers=footers)
+    table.set_properties({"schema.name-mapping.default": json.dumps(mapping)})
+    second = placed_batches(plan_of(table, select=("name",)), footers=footers)
+
+    names = [batch.batch["name"].to_pylist() for batch in (*first, *second)]
+    assert names == [[None] * 40, [row["name"] for row in rows(0, 40)]]
+
+
+class DamagingStorage(CountingStorage):
+    """Storage of which one answer, the second, has come damaged."""
+
+    def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        parts = super().read_ranges(location, ranges)
+        if self.requests[location] != 2:
+            return parts
+        middle = len(parts[0]) // 2
+        return [parts[0][:middle] + b"?" + parts[0][middle + 1 :], *parts[1:]]
+
+
+def test_what_has_proved_damaged_is_fetched_anew(large: TableWriter) -> None:
+    plan, storage, footers = plan_of(large), DamagingStorage(), LoadingCache()
+    with pytest.raises(CorruptDataFile):
+        placed_batches(plan, storage=storage, footers=footers)
+    assert footers.size_bytes == 0
+
+    found = placed_batches(plan, storage=storage, footers=footers)
+
+    assert ids_of(found) == list(range(1000))
+    assert storage.requests.total() == 4
 
 
 def test_metadata_columns_tell_where_a_row_is(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ class LoadingCache:
         self.hits = 0
         """How often something was there, or being loaded by another thread."""
         self.misses = 0
+        self.evictions = 0
+        """How much was forgotten to make room."""
 
     def get(
         self, key: Hashable, load: Callable[[], T], check: Callable[[], None] = lambda: None
@@ -73,6 +75,14 @@ class LoadingCache:
         with self._lock:
             return key in self._entries
 
+    def discard(self, key: Hashable) -> None:
+        """Forget what is kept under `key`, if anything is: it has proved to be wrong."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and entry.done():
+                del self._entries[key]
+                self._bytes -= entry.result().size_bytes
+
     def _load(self, key: Hashable, entry: Future[Sized], load: Callable[[], T]) -> T:
         try:
             value = load()
@@ -83,17 +93,19 @@ class LoadingCache:
             raise
         with self._lock:
             entry.set_result(value)
-            self._bytes += value.size_bytes
-            self._make_room()
+            if value.size_bytes > self._max_bytes:
+                del self._entries[key]  # all others would go for it, and then itself
+            else:
+                self._bytes += value.size_bytes
+                self._make_room()
         return value
 
     def _make_room(self) -> None:
         """Forget the oldest entries until the rest fits; those still loading have no size yet."""
-        for key in list(self._entries):
-            if self._bytes <= self._max_bytes:
-                return
-            if self._entries[key].done():
-                self._bytes -= self._entries.pop(key).result().size_bytes
+        while self._bytes > self._max_bytes:
+            oldest = next(key for key, entry in self._entries.items() if entry.done())
+            self._bytes -= self._entries.pop(oldest).result().size_bytes
+            self.evictions += 1
 
     @property
     def size_bytes(self) -> int:

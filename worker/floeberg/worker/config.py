@@ -10,6 +10,7 @@ from typing import Literal
 from floeberg.process.config import option
 from floeberg.process.service import ServiceConfig
 from floeberg.protocol.errors import BadConfig
+from floeberg.worker.files.footers import FOOTER_CACHE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,12 @@ class WorkerConfig(ServiceConfig):
         "About how many bytes each stream may fetch from an object store before they are decoded;"
         " with 0, storage is asked only when there is need. A window of up to 16 MiB is fetched at"
         " once in any case.",
+        minimum=0,
+    )
+    footer_cache_bytes: int = option(
+        FOOTER_CACHE_BYTES,
+        "How much memory the footers of Parquet files, and small files whole, may take; at most a"
+        " sixteenth of `memory_bytes`. A footer takes some 2 kB for each column of each row group.",
         minimum=0,
     )
     on: Literal["host", "ray"] = option(

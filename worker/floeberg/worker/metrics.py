@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from floeberg.worker.budget import Budget
+from floeberg.worker.cache import LoadingCache
 
 
 class WorkerMetrics:
     """The worker's own numbers, in `registry`."""
 
-    def __init__(self, registry: CollectorRegistry, budget: Budget) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, budget: Budget, caches: Mapping[str, LoadingCache]
+    ) -> None:
+        registry.register(_CacheCounts(caches))
         self.streams_ended = Counter(
             "floeberg_worker_streams",
             "Streams that ended, by outcome: done, cancelled, failed, or refused at the start.",
@@ -40,3 +48,28 @@ class WorkerMetrics:
             "Coordinators that this worker is registered with.",
             registry=registry,
         )
+
+
+class _CacheCounts(Collector):
+    """The numbers of the caches in memory, by their names, as they are when somebody asks."""
+
+    def __init__(self, caches: Mapping[str, LoadingCache]) -> None:
+        self._caches = caches
+
+    def collect(self) -> Iterator[Metric]:
+        hits = _counter("hits", "What was there, or being loaded for another stream.")
+        misses = _counter("misses", "What was loaded.")
+        evictions = _counter("evictions", "What was forgotten to make room.")
+        size = GaugeMetricFamily(
+            "floeberg_worker_cache_bytes", "About how much memory it takes.", labels=["cache"]
+        )
+        for name, cache in self._caches.items():
+            hits.add_metric([name], cache.hits)
+            misses.add_metric([name], cache.misses)
+            evictions.add_metric([name], cache.evictions)
+            size.add_metric([name], cache.size_bytes)
+        yield from (hits, misses, evictions, size)
+
+
+def _counter(name: str, help_: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"floeberg_worker_cache_{name}", help_, labels=["cache"])

@@ -32,7 +32,7 @@ from floeberg.protocol.registration import RegisterWorker
 from floeberg.protocol.status import WorkerStatus
 from floeberg.worker.asked import Answers
 from floeberg.worker.budget import Budget
-from floeberg.worker.cache import LoadingCache
+from floeberg.worker.cache import DEFAULT_CACHE_BYTES, LoadingCache
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.membership import FlightCoordinator, Membership
@@ -65,7 +65,11 @@ class WorkerService:
         registry = new_registry()
         self._gate = configured_gate(config, registry)
         self._budget = Budget(config.max_streams, config.memory_bytes, self._tell_load)
-        metrics = WorkerMetrics(registry, self._budget)
+        footers = LoadingCache(min(config.footer_cache_bytes, config.memory_bytes // 16))
+        deletes = LoadingCache(min(DEFAULT_CACHE_BYTES, config.memory_bytes // 8))
+        manifests = LoadingCache(MANIFEST_CACHE_BYTES)
+        caches = {"footers": footers, "deletes": deletes, "manifests": manifests}
+        metrics = WorkerMetrics(registry, self._budget, caches)
         metrics.registered.set_function(lambda: self.registered)
         storages = StorageCache(lambda config: LoggedStorage(open_storage(config)))
         ahead = (
@@ -77,7 +81,6 @@ class WorkerService:
             if config.fetch_ahead_bytes
             else None
         )
-        deletes, manifests = LoadingCache(), LoadingCache(MANIFEST_CACHE_BYTES)
         streams = StreamLog()
         self._failures = Failures(registry)
         self._tls_files = TlsFiles.of(config, registry)
@@ -86,7 +89,13 @@ class WorkerService:
             self._budget,
             metrics,
             read
-            or partial(to_batches_for_tasks, deletes=deletes, manifests=manifests, ahead=ahead),
+            or partial(
+                to_batches_for_tasks,
+                deletes=deletes,
+                manifests=manifests,
+                footers=footers,
+                ahead=ahead,
+            ),
             storages,
             streams,
             tell=self._tell_load,
@@ -98,7 +107,7 @@ class WorkerService:
             streams,
             self._failures,
             self._tls_files,
-            {"deletes": deletes, "manifests": manifests},
+            caches,
             seats=self._seats,
             is_draining=lambda: self._stopping,
         )

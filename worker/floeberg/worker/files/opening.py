@@ -9,6 +9,7 @@ from floeberg.protocol.name_mapping import NameMapping
 from floeberg.protocol.storage import Storage
 from floeberg.worker.cache import LoadingCache
 from floeberg.worker.files.avro import AvroRows
+from floeberg.worker.files.footers import Footers
 from floeberg.worker.files.orc import OrcRows
 from floeberg.worker.files.parquet import ParquetRows, read_contents
 from floeberg.worker.files.ranges import TAIL_BYTES, RangeFile, tail_range
@@ -32,12 +33,12 @@ def open_rows(
     verify_crc: bool = True,
     corrupt: type[CorruptTable] = CorruptDataFile,
     ahead: Ahead | None = None,
-    footers: LoadingCache | None = None,
+    footers: Footers | None = None,
 ) -> StoredFile:
     """Open the rows of `file`; the caller closes them.
 
     With `ahead`, what is far away is fetched before it is read. `footers` keeps what was read of
-    Parquet files for those that are opened again, always with the same other arguments. Raises
+    Parquet files for those that are opened again, with the same `mapping` and the like. Raises
     `corrupt` when the file cannot be decoded or has not the rows that its manifest says,
     `MissingFile` when it is gone, and `Unsupported` for encrypted files.
     """
@@ -46,13 +47,15 @@ def open_rows(
             f"{file.location} is encrypted: reading it needs the key that its key metadata names"
         )
     role = "data file" if isinstance(file, DataFile) else "delete file"
-    kept = footers or LoadingCache()
+    kept = footers or Footers(LoadingCache())
     leave = None if storage.is_local(file.location) else ahead
 
     def open_parquet(size: int) -> StoredFile:
         source = RangeFile(storage, file.location, size, ahead=leave)
         contents = kept.get(
-            (file.location, size),
+            file,
+            size,
+            storage,
             lambda: read_contents(
                 source, file.location, mapping=mapping, verify_crc=verify_crc, corrupt=corrupt
             ),

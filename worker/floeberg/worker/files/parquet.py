@@ -42,14 +42,18 @@ _FIELD_ID = b"PARQUET:field_id"
 _TRAILER_BYTES = 8
 """The length of the footer and the magic number, at the end."""
 
-_DECODED_FOOTER = 8
-"""About how many times its size a footer takes once it is decoded."""
+_DECODED_FOOTER = 14
+"""About how many times its size a footer takes once it is decoded: 9 as Python's objects, up to 5
+as pyarrow's."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetContents:
-    """What a file's footer says, decoded, and the tail that it was in. Safe to share between
-    readers of the file."""
+    """What a file's footer says, decoded. Safe to share between readers of the file.
+
+    `tail` is all of a file that is no larger than a tail, and nothing of others: of those, what is
+    before the footer may never be read.
+    """
 
     tail: Part
     footer: ParquetFooter
@@ -86,7 +90,8 @@ def read_contents(
             f"{location} has {metadata.num_columns} leaf columns, of which pyarrow shows {found}"
         )
     footer = ParquetFooter(location, corrupt, metadata, schema != as_written, verify_crc)
-    return ParquetContents(source.tail, footer, columns, row_groups, len(raw))
+    tail = source.tail if source.tail.start == 0 else Part(source.size(), b"")
+    return ParquetContents(tail, footer, columns, row_groups, len(raw))
 
 
 def _read_footer(source: RangeFile, location: str) -> bytes:
@@ -106,7 +111,8 @@ class ParquetRows:
     """An open Parquet file; implements `StoredFile`."""
 
     def __init__(self, source: RangeFile, contents: ParquetContents) -> None:
-        source.tail = contents.tail
+        if not source.tail.size:  # else it has just been fetched
+            source.tail = contents.tail
         self._source = source
         self._footer = contents.footer
         self._location = contents.footer.location

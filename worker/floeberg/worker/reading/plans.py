@@ -12,10 +12,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from floeberg.protocol.errors import CorruptTable
+from floeberg.protocol.name_mapping import PROPERTY as NAME_MAPPING
 from floeberg.protocol.plans import START, ReadPlan, ResumePlace
 from floeberg.protocol.storage import Storage
 from floeberg.worker.cache import LoadingCache
 from floeberg.worker.deletes.loading import DeleteLoader
+from floeberg.worker.files.footers import Footers
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.reading.named import resolved
 from floeberg.worker.reading.output import KeptRows
@@ -23,6 +26,9 @@ from floeberg.worker.reading.primed import PrimedStorage
 from floeberg.worker.reading.slicing import join_small, slice_batch
 from floeberg.worker.reading.tasks import TaskReader
 from floeberg.worker.reading.upcoming import Upcoming
+
+_PLAN_FOOTER_BYTES = 8 << 20
+"""What a plan keeps of footers where its process keeps none: for the splits of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +43,9 @@ class PlanReader:
     """Reads the tasks of a plan, each once, in up to `readers` threads; closing it ends what is on
     its way.
 
-    `deletes` is what a process keeps of delete files between plans. With `ahead`, storage is asked
-    before there is need, where that gains anything: for the next windows of a file, and for the
-    next files. Never plans, and reads neither metadata nor manifests.
+    `deletes` and `footers` are what a process keeps of files between plans. With `ahead`, storage
+    is asked before there is need, where that gains anything: for the next windows of a file, and
+    for the next files. Never plans, and reads neither metadata nor manifests.
     """
 
     def __init__(
@@ -48,17 +54,19 @@ class PlanReader:
         storage: Storage,
         *,
         deletes: LoadingCache | None = None,
+        footers: LoadingCache | None = None,
         ahead: Ahead | None = None,
         readers: int = 1,
     ) -> None:
         self._plan = plan
         self._upcoming: Upcoming | None = None
         cache = deletes or LoadingCache()
+        kept = footers or LoadingCache(_PLAN_FOOTER_BYTES)
         if ahead is None:
-            self._reader = _task_reader(plan, storage, cache)
+            self._reader = _task_reader(plan, storage, cache, kept)
             return
         primed = PrimedStorage(storage, ahead.background)
-        self._reader = _task_reader(plan, primed, cache)
+        self._reader = _task_reader(plan, primed, cache, kept)
         limit = plan.options.limit
         self._upcoming = Upcoming(
             plan.tasks, self._reader, primed, ahead, limit=limit, readers=readers
@@ -80,6 +88,13 @@ class PlanReader:
             yield from _placed(kept, index, options.batch_size, options.batch_bytes)
 
     def _rows(self, index: int, from_row: int) -> Iterator[KeptRows]:
+        try:
+            yield from self._read(index, from_row)
+        except CorruptTable:
+            self._reader.forget(self._plan.tasks[index])
+            raise
+
+    def _read(self, index: int, from_row: int) -> Iterator[KeptRows]:
         if self._upcoming is not None:
             yield from self._upcoming.read(index, from_row)
             return
@@ -100,6 +115,7 @@ def to_batches_for_tasks(
     resume: ResumePlace = START,
     deletes: LoadingCache | None = None,
     manifests: LoadingCache | None = None,
+    footers: LoadingCache | None = None,
     ahead: Ahead | None = None,
 ) -> Iterator[PlacedBatch]:
     """Yield the rows of the plan's tasks in order, from `resume` on.
@@ -113,7 +129,7 @@ def to_batches_for_tasks(
     limit = plan.options.limit
     plan = resolved(plan, storage, manifests)
     with (
-        closing(PlanReader(plan, storage, deletes=deletes, ahead=ahead)) as reader,
+        closing(PlanReader(plan, storage, deletes=deletes, footers=footers, ahead=ahead)) as reader,
         closing(reader.batches(resume)) as batches,
     ):
         yield from batches if limit is None else _limited(batches, limit)
@@ -128,7 +144,9 @@ def _limited(pieces: Iterator[PlacedBatch], limit: int) -> Iterator[PlacedBatch]
         yield PlacedBatch(rows, piece.place)
 
 
-def _task_reader(plan: ReadPlan, storage: Storage, deletes: LoadingCache) -> TaskReader:
+def _task_reader(
+    plan: ReadPlan, storage: Storage, deletes: LoadingCache, footers: LoadingCache
+) -> TaskReader:
     schema = plan.metadata.schema_by_id(plan.schema_id)
     loader = DeleteLoader(
         storage,
@@ -144,6 +162,12 @@ def _task_reader(plan: ReadPlan, storage: Storage, deletes: LoadingCache) -> Tas
         schema,
         plan.projection,
         loader,
+        Footers(
+            footers,
+            plan.storage.store,
+            plan.metadata.properties.get(NAME_MAPPING),
+            plan.options.verify_crc,
+        ),
         verify_crc=plan.options.verify_crc,
         prune=plan.options.prune,
     )

@@ -18,8 +18,8 @@ from floeberg.protocol.name_mapping import NameMapping
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
-from floeberg.worker.cache import LoadingCache
 from floeberg.worker.deletes.loading import DeleteLoader, TaskDeletes
+from floeberg.worker.files.footers import Footers
 from floeberg.worker.files.opening import first_range, open_rows
 from floeberg.worker.files.rows import Chunk, Demand, Later, MayMatch, Share, StoredFile
 from floeberg.worker.files.stored import has_field_ids
@@ -34,8 +34,6 @@ from floeberg.worker.reading.pruning import row_group_test
 from floeberg.worker.reading.row_filter import RowFilter
 
 logger = logging.getLogger(__name__)
-
-_FOOTER_CACHE_BYTES = 8 << 20
 
 
 class OpenTask:
@@ -70,6 +68,7 @@ class TaskReader:
         schema: Schema,
         projection: Schema,
         loader: DeleteLoader,
+        footers: Footers,
         *,
         verify_crc: bool,
         prune: bool,
@@ -83,7 +82,7 @@ class TaskReader:
         self._verify_crc = verify_crc
         self._prune = prune
         self._demand = Demand()
-        self._footers = LoadingCache(_FOOTER_CACHE_BYTES)
+        self._footers = footers
         self.arrow_schema = arrow_schema(projection)
 
     def load_deletes(self, task: FileScanTask) -> TaskDeletes:
@@ -95,7 +94,7 @@ class TaskReader:
         which nothing is known yet."""
         file, parts = task.data_file, self._loader.first_ranges(task)
         part = first_range(file) if file.record_count else None
-        if part is not None and not self._footers.holds((file.location, file.size_bytes)):
+        if part is not None and not self._footers.holds(file):
             parts.append((file.location, part))
         return parts
 
@@ -129,6 +128,11 @@ class TaskReader:
             kept = self._read_rows(task, from_row, rows, row_filter)
             on_error.pop_all()
         return OpenTask(rows, kept)
+
+    def forget(self, task: FileScanTask) -> None:
+        """Keep nothing of the task's data file, which has proved to be damaged: what came may have
+        been, and not what is stored."""
+        self._footers.forget(task.data_file)
 
     def _read_rows(
         self, task: FileScanTask, from_row: int, rows: StoredFile, row_filter: RowFilter
