@@ -12,26 +12,28 @@ See docs/planning.md for what is guarded against and what is not.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import logging
 import os
 import re
-import secrets
-import stat
 import struct
 import threading
 import time
-import weakref
 import zlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
+from floeberg.process.cache_directory import (
+    CacheDirectory,
+    Write,
+    bytes_on_disk,
+    is_own_file,
+)
 from floeberg.process.version import floeberg_version
 from floeberg.protocol.manifests import DamagedBuffer, Segment
 from floeberg.protocol.manifests.columns import FORMAT_VERSION
@@ -47,14 +49,10 @@ _HEADER_BYTES = 64  # with a checksum of its own at the end; columns stay aligne
 _SEGMENT_CHECKSUM = slice(32, 36)
 
 _FINISHED = re.compile(r"[0-9a-f]{64}\.segment")
-_UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.part")
 # A map costs the kernel's bookkeeping, of which a process has a limited number; a copy costs little
 _MAPPED_FROM_BYTES = 256 * 1024
 _TOUCHED_AFTER_SECONDS = 60
-_UNFINISHED_AT_MOST_SECONDS = 3600
 _PAUSE_SECONDS = 60
-
-Write = Callable[[int, Sequence[bytes | memoryview]], int]
 
 
 class FileKey(NamedTuple):
@@ -109,7 +107,7 @@ class SegmentFiles:
         self.written_bytes = 0
         self.damaged = 0
         self.evictions = 0
-        self._directory: _Directory | None = None
+        self._directory: CacheDirectory | None = None
         self._opened()
         self._tidy()
 
@@ -128,7 +126,7 @@ class SegmentFiles:
         if directory is None:
             return None
         try:
-            file = directory.open(key.name, os.O_RDONLY)
+            file = directory.open(key.name)
         except FileNotFoundError:
             return None
         except OSError as exc:
@@ -150,7 +148,7 @@ class SegmentFiles:
             os.close(file)
         return None
 
-    def _remove_damaged(self, directory: _Directory, key: FileKey, why: Exception) -> None:
+    def _remove_damaged(self, directory: CacheDirectory, key: FileKey, why: Exception) -> None:
         with self._counting:
             self.damaged += 1
         logger.warning(
@@ -171,7 +169,7 @@ class SegmentFiles:
         if directory is None:
             return
         try:
-            self._written(directory, key.name, [_header(key, segment), segment.buffer])
+            directory.write(key.name, [_header(key, segment), segment.buffer], self._write)
         except OSError as exc:
             self._warn(exc)
             self._paused_until = self._now_seconds() + _PAUSE_SECONDS
@@ -180,44 +178,18 @@ class SegmentFiles:
             return
         with self._counting:
             self.written_bytes += size_bytes
-            self._bytes_since += _on_disk(size_bytes)
+            self._bytes_since += bytes_on_disk(size_bytes)
             since = self._bytes_since
         # others write as well, so look before there should be a need
         if self._bytes + since > self._max_bytes or since > self._max_bytes // 16:
             self._tidy()
 
-    def _written(
-        self, directory: _Directory, name: str, parts: Sequence[bytes | memoryview]
-    ) -> None:
-        aside = f".{secrets.token_hex(16)}.part"
-        file = directory.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            # held for as long as this process lives and writes: what is not held is left over
-            _lock_if_free(file)
-            left = list(parts)
-            while left:
-                written = self._write(file, left)
-                while left and written >= len(left[0]):
-                    written -= len(left.pop(0))
-                if left:
-                    left[0] = memoryview(left[0])[written:]
-            # Not synced: what a crash of the machine damages is noticed by its checksum. Not there:
-            # swept before it was locked, which nothing but this one file suffers from.
-            with suppress(FileNotFoundError):
-                directory.rename(aside, name)
-        except OSError:
-            with suppress(OSError):
-                directory.remove(aside)
-            raise
-        finally:
-            os.close(file)
-
     # --- the directory ----------------------------------------------------------------------------
 
-    def _opened(self) -> _Directory | None:
+    def _opened(self) -> CacheDirectory | None:
         if self._directory is None:
             try:
-                self._directory = _Directory(self._path)
+                self._directory = CacheDirectory(self._path, "manifests")
             except OSError as exc:
                 self._warn(exc)
                 self._paused_until = self._now_seconds() + _PAUSE_SECONDS
@@ -232,13 +204,10 @@ class SegmentFiles:
             with self._counting:
                 self._bytes_since = 0
             files: list[tuple[float, str, int]] = []
-            for name in directory.names():
-                if _UNFINISHED.fullmatch(name):
-                    self._sweep(directory, name)
-                elif _FINISHED.fullmatch(name):
-                    with suppress(FileNotFoundError):  # another process was faster
-                        found = directory.stat(name)
-                        files.append((found.st_mtime, name, _on_disk(found.st_size)))
+            for name in filter(_FINISHED.fullmatch, directory.swept(self._now_seconds())):
+                with suppress(FileNotFoundError):  # another process was faster
+                    found = directory.stat(name)
+                    files.append((found.st_mtime, name, bytes_on_disk(found.st_size)))
             total = sum(size for _, _, size in files)
             if total > self._max_bytes:
                 for _, name, size in sorted(files):
@@ -254,17 +223,6 @@ class SegmentFiles:
         finally:
             self._tidying.release()
 
-    def _sweep(self, directory: _Directory, name: str) -> None:
-        """Remove an unfinished file that nobody writes any more."""
-        with suppress(FileNotFoundError):
-            file = directory.open(name, os.O_RDONLY)
-            try:
-                age_seconds = self._now_seconds() - os.fstat(file).st_mtime
-                if _lock_if_free(file) or age_seconds > _UNFINISHED_AT_MOST_SECONDS:
-                    directory.remove(name)
-            finally:
-                os.close(file)
-
     def _warn(self, error: OSError) -> None:
         with self._counting:
             if self._has_warned:
@@ -276,52 +234,6 @@ class SegmentFiles:
         )
 
 
-class _Directory:
-    """An open directory that is this user's alone: what its path leads to later does not matter.
-
-    Every method raises OSError.
-    """
-
-    def __init__(self, parent: Path) -> None:
-        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = parent / "manifests"
-        with suppress(FileExistsError):
-            path.mkdir(mode=0o700)
-        self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        weakref.finalize(self, os.close, self._fd)
-        found = os.fstat(self._fd)
-        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
-            raise PermissionError(
-                errno.EPERM,
-                "others may look into it: it must belong to the user that floeberg runs as, with"
-                " mode 0700",
-                str(path),
-            )
-
-    def open(self, name: str, flags: int) -> int:
-        # a pipe under that name must not hold anybody up
-        flags |= os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        # not to be written to again: that would change what others have mapped
-        return os.open(name, flags, 0o400, dir_fd=self._fd)
-
-    def stat(self, name: str) -> os.stat_result:
-        return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
-
-    def remove(self, name: str) -> None:
-        os.unlink(name, dir_fd=self._fd)
-
-    def rename(self, name: str, to: str) -> None:
-        os.rename(name, to, src_dir_fd=self._fd, dst_dir_fd=self._fd)
-
-    def names(self) -> list[str]:
-        # listing moves a descriptor's place, so each time has one of its own
-        listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._fd)
-        try:
-            return os.listdir(listed)
-        finally:
-            os.close(listed)
-
-
 def _header(key: FileKey, segment: Segment) -> bytes:
     checksum = bytes(segment.buffer[_SEGMENT_CHECKSUM])
     head = _HEADER.pack(_MAGIC, _FILE_VERSION, key.digest, segment.size_bytes, checksum)
@@ -331,7 +243,7 @@ def _header(key: FileKey, segment: Segment) -> bytes:
 def _read(file: int, key: FileKey) -> Segment:
     """Return the segment in an open file; raises `DamagedBuffer` and OSError."""
     found = os.fstat(file)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+    if not is_own_file(found):
         raise DamagedBuffer("it is no file of this user")
     if found.st_size < _HEADER_BYTES:
         raise DamagedBuffer("it is cut short")
@@ -373,16 +285,3 @@ def _mapped(file: int) -> memoryview:
             return memoryview(mapped.read_buffer()).cast("B")
     except pa.ArrowInvalid as exc:
         raise DamagedBuffer(f"it cannot be mapped: {exc}") from exc
-
-
-def _lock_if_free(file: int) -> bool:
-    """Lock a file for as long as it is open; say whether that went well. Waits for nobody."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # it is locked, or the file system has no locks
-        return False
-    return True
-
-
-def _on_disk(size: int) -> int:
-    return -(-size // 4096) * 4096
