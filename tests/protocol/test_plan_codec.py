@@ -22,7 +22,7 @@ from floeberg.protocol.plan_codec import MalformedPlan, decode_plan, encode_plan
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.schema import Schema
-from floeberg.protocol.storage import StorageConfig
+from floeberg.protocol.storage import StorageConfig, StorageCredential
 from floeberg.protocol.task_codec import encode_tasks
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import Json, LongType, NestedField, StructType
@@ -78,6 +78,21 @@ def test_secrets_are_not_compressed_with_what_a_caller_chooses():
     assert b"MDEyMzQ1" not in document
     assert b"01234567" not in document
     assert decode_plan(raw).tasks == [FileScanTask(key)]
+
+
+def test_credentials_are_secrets_and_those_that_prefixes_share_are_written_once():
+    one, other = {"s3.session-token": "hunter2"}, {"s3.session-token": "hunter3"}
+    credentials = (
+        StorageCredential("s3://lake/data", one),
+        StorageCredential("s3://lake/deletes", one),
+        StorageCredential("s3://lake/metadata", other),
+    )
+    raw = encode_plan(replace(PLAN, storage=StorageConfig(credentials=credentials)))
+
+    assert decode_plan(raw).storage.credentials == credentials
+    assert raw.count(b"hunter2") == 1
+    assert b"hunter" not in document_of(raw)
+    assert b"s3://lake/data" not in document_of(raw)
 
 
 @given(st.data())
@@ -157,6 +172,8 @@ def test_the_bodies_that_these_tests_pack_are_right():
         (packed(good_document(), {"properties": {}, "keys": ["YQ=="]}), "more keys than"),
         (packed([], GOOD_SECRETS), "can't be decoded: TypeError"),
         (packed(good_document(), {"properties": {}, "keys": ["?"]}), "can't be decoded"),
+        (packed(good_document(), {**GOOD_SECRETS, "credentials": [{}]}), "can't be decoded"),
+        (packed(good_document(), {**GOOD_SECRETS, "credentials": 1}), "can't be decoded"),
         (packed(good_document(), GOOD_SECRETS, size=3), "can't be decoded"),
         (packed(good_document(), GOOD_SECRETS, size=2**32 - 1), "plan of 4294967295 bytes"),
     ],

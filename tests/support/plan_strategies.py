@@ -25,7 +25,7 @@ from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.sorting import UNSORTED
-from floeberg.protocol.storage import StorageConfig
+from floeberg.protocol.storage import StorageConfig, StorageCredential
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import (
     BinaryType,
@@ -264,6 +264,15 @@ read_plans = st.builds(
         StorageConfig,
         st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
         st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
+        # two at most: those that share their properties come back side by side
+        st.lists(
+            st.builds(
+                StorageCredential,
+                st.text(max_size=5),
+                st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=2),
+            ),
+            max_size=2,
+        ).map(tuple),
     ),
     options=st.builds(
         ReadOptions,

@@ -46,6 +46,14 @@ OWNER = Credentials("owner-key", "owner-secret")
 STRANGER = Credentials("stranger-key", "stranger-secret")
 """Known to the store, and allowed nothing but to write to a bucket that no test uses."""
 
+LENT_BUCKET = "lent"
+"""The bucket of tests of lent credentials: each of these reads below one prefix of it."""
+LENT = {
+    prefix: Credentials(f"{prefix}-key", f"{prefix}-secret")
+    for prefix in ("data", "deletes", "metadata", "again")
+}
+"""By prefix. `again` reads data too, as what a catalog lends the second time."""
+
 WAREHOUSE = "lake"
 """The name of the REST catalog's warehouse, and of the bucket that holds its tables."""
 
@@ -140,6 +148,14 @@ def _process(folder: Path, ports: list[int]) -> Iterator[subprocess.Popen[bytes]
             "credentials": [_credential(STRANGER)],
             "actions": ["Write:elsewhere"],
         },
+        *(
+            {
+                "name": name,
+                "credentials": [_credential(credentials)],
+                "actions": [f"Read:{LENT_BUCKET}/{'data' if name == 'again' else name}/*"],
+            }
+            for name, credentials in LENT.items()
+        ),
     ]
     (folder / "s3.json").write_text(json.dumps({"identities": identities}))
     (folder / "data").mkdir(exist_ok=True)

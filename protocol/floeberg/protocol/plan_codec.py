@@ -1,13 +1,15 @@
 """A read plan as bytes: a small part for secrets, and a compressed part for the rest.
 
     kind, 1 byte: 1 for tasks that are listed, 2 for tasks that manifests name
-    length of the secrets, 4 bytes | secrets, JSON: {"properties": {…}, "keys": [base64, …]}
+    length of the secrets, 4 bytes | secrets, JSON:
+        {"properties": {…}, "keys": [base64, …], "credentials": [{"prefixes": […], …}, …]}
     length of the document, 4 bytes | document, compressed with zstd:
         CRC-32 of what follows, 4 bytes
         length of the description, 4 bytes | description, JSON | tables, see `task_codec` and
         `named_task_codec`
 
-Numbers are big-endian, but for those in tables. Storage properties and the key metadata of files
+Numbers are big-endian, but for those in tables. Credentials are there where a catalog lent some,
+each once for all its prefixes. Storage properties and the key metadata of files
 are apart and are not compressed. A caller chooses what is in the filter and sees how long the
 ticket is: from how well a guess compresses together with a secret, the secret could be read letter
 by letter.
@@ -35,7 +37,7 @@ from floeberg.protocol.planned_objects import as_planned
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.schema import Schema
-from floeberg.protocol.storage import StorageConfig
+from floeberg.protocol.storage import StorageConfig, credentials_from_json, credentials_to_json
 from floeberg.protocol.task_codec import EncodedTasks, TaskEncoder, decode_tasks, encode_tasks
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import Json, StructType, parse_type
@@ -88,7 +90,7 @@ class PlanEncoder:
         }
         metadata = plan.metadata.json_text
         self._common = b'{"metadata":' + metadata + b"," + dump_json(common)[1:]
-        self._properties = dict(plan.storage.properties)
+        self._secrets = _storage_secrets(plan.storage)
         self._tasks = tasks
         self._by_manifests = by_manifests
         # many tasks take less room run by run, and runs may be encoded by several threads
@@ -114,7 +116,7 @@ class PlanEncoder:
                 f" bytes, and {MAX_DOCUMENT_BYTES} are read"
             )
         keys = [base64.b64encode(key).decode() for key in encoded.keys]
-        secrets = dump_json({"properties": self._properties, "keys": keys})
+        secrets = dump_json({**self._secrets, "keys": keys})
         return b"".join(
             (
                 bytes([kind]),
@@ -195,9 +197,20 @@ def _plan(decode: _DecodeTasks, described: Json, tables: memoryview, secrets: Js
         schema_id=schema.schema_id,
         projection=_projection(described["projection"]),
         tasks=decode(described, tables, keys, schema),
-        storage=StorageConfig(dict(secrets["properties"]), dict(described["rebase"])),
+        storage=StorageConfig(
+            dict(secrets["properties"]),
+            dict(described["rebase"]),
+            credentials_from_json(secrets.get("credentials", [])),
+        ),
         options=ReadOptions(**options),
     )
+
+
+def _storage_secrets(storage: StorageConfig) -> Json:
+    secrets: dict[str, Json] = {"properties": dict(storage.properties)}
+    if storage.credentials:
+        secrets["credentials"] = credentials_to_json(storage.credentials)
+    return secrets
 
 
 def _projection(raw: Json) -> Schema:

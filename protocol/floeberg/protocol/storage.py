@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from floeberg.protocol.errors import FloebergError
+from floeberg.protocol.types import Json
 
 
 @runtime_checkable
@@ -71,17 +72,28 @@ class StorageFactory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class StorageCredential:
+    """FileIO properties that a catalog lends for the locations that begin with `prefix`; secret,
+    so that the repr leaves their values out."""
+
+    prefix: str
+    properties: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class StorageConfig:
     """How a table's files are reached.
 
     `properties` are Iceberg's FileIO properties (`s3.endpoint`, `s3.access-key-id`, …) and may be
-    secret: the repr leaves their values out. `rebase` replaces location prefixes before anything is
-    opened, longest prefix first: for a warehouse that was copied from where its metadata says it
-    is.
+    secret: the repr leaves their values out. `credentials` go before them, each for its locations.
+    `rebase` replaces location prefixes before anything is opened, longest prefix first: for a
+    warehouse that was copied from where its metadata says it is. Credentials are for locations as
+    metadata has them.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     rebase: Mapping[str, str] = field(default_factory=dict)
+    credentials: tuple[StorageCredential, ...] = ()
 
     @property
     def store(self) -> Hashable:
@@ -89,5 +101,37 @@ class StorageConfig:
 
         Credentials are left out: they change with every plan, and open the same objects.
         """
-        where = {k: v for k, v in self.properties.items() if k.endswith(_SAYS_WHICH_STORE)}
-        return (tuple(sorted(self.rebase.items())), tuple(sorted(where.items())))
+        own = _which_store(self.properties)
+        lent = ((c.prefix, _which_store(c.properties)) for c in self.credentials)
+        others = tuple(sorted((prefix, ends) for prefix, ends in lent if ends))
+        return (tuple(sorted(self.rebase.items())), own, *others)
+
+
+def _which_store(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((k, v) for k, v in properties.items() if k.endswith(_SAYS_WHICH_STORE)))
+
+
+def credentials_to_json(credentials: Sequence[StorageCredential]) -> list[Json]:
+    """Return credentials with their secrets, those that several prefixes share once.
+
+    >>> credentials_to_json([StorageCredential("s3://a/", {"k": "v"})])
+    [{'prefixes': ['s3://a/'], 'properties': {'k': 'v'}}]
+    """
+    shared: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for credential in credentials:
+        key = tuple(sorted(credential.properties.items()))
+        shared.setdefault(key, []).append(credential.prefix)
+    return [
+        {"prefixes": prefixes, "properties": dict(properties)}
+        for properties, prefixes in shared.items()
+    ]
+
+
+def credentials_from_json(raw: Json) -> tuple[StorageCredential, ...]:
+    """Return what `credentials_to_json` was given, in its order but for those that share. Raises
+    `ValueError`, `KeyError` and `TypeError` for what it has not written."""
+    return tuple(
+        StorageCredential(str(prefix), {str(k): str(v) for k, v in shared["properties"].items()})
+        for shared in raw
+        for prefix in shared["prefixes"]
+    )

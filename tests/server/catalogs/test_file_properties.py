@@ -1,10 +1,4 @@
-from floeberg.server.catalogs.file_properties import credentials_for, file_properties
-
-CREDENTIALS = [
-    ("s3://lake", {"s3.access-key-id": "wide"}),
-    ("s3://lake/db/t", {"s3.access-key-id": "narrow"}),
-    ("gs://lake", {"gcs.oauth2.token": "google"}),
-]
+from floeberg.server.catalogs.file_properties import file_properties, storage_credentials
 
 
 def test_only_what_reaches_files_leaves_the_coordinator():
@@ -45,7 +39,27 @@ def test_two_identities_are_never_mixed():
     assert file_properties(own, {"s3.region": "eu"}) == {**own, "s3.region": "eu"}
 
 
-def test_the_credential_with_the_longest_prefix_is_the_tables():
-    assert credentials_for("s3://lake/db/t/data", CREDENTIALS) == {"s3.access-key-id": "narrow"}
-    assert credentials_for("s3://lake/other", CREDENTIALS) == {"s3.access-key-id": "wide"}
-    assert credentials_for("file:/x", CREDENTIALS) == {}
+def test_where_credentials_are_renewed_is_no_property_of_files():
+    lent = {
+        "s3.region": "eu",
+        "client.refresh-credentials-endpoint": "v1/x/credentials",
+        "client.refresh-credentials-enabled": "true",
+        "gcs.oauth2.refresh-credentials-endpoint": "v1/x/credentials",
+        "adls.refresh-credentials-enabled": "false",
+    }
+
+    assert file_properties({}, lent) == {"s3.region": "eu"}
+
+
+def test_of_what_is_lent_by_prefix_that_is_kept_which_reaches_files():
+    found = storage_credentials(
+        [
+            ("s3://lake", {"s3.access-key-id": "first", "token": "the catalog's"}),
+            ("s3://other", {"token": "the catalog's"}),
+            ("s3://lake", {"s3.access-key-id": "last", "s3.session-token": None}),
+        ]
+    )
+
+    assert [(c.prefix, c.properties) for c in found] == [
+        ("s3://lake", {"s3.access-key-id": "last"})
+    ]

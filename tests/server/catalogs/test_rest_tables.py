@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from floeberg.process.storage.credentials import properties_for
 from floeberg.protocol.errors import AccessDenied, CatalogUnavailable, UnknownTable
 from floeberg.server.catalogs.pyiceberg_catalog import PyIcebergCatalog
 from tests.support.documents import empty_metadata
@@ -95,17 +96,16 @@ def test_names_are_encoded_once():
     assert paths == ["/v1/namespaces/a%20b%1Fc%252Fd/tables/t%2Fx%3Fy%23z"]
 
 
-def test_lent_credentials_replace_the_configured_ones():
+def test_lent_credentials_go_before_the_configured_ones_for_their_prefixes():
     answer = {
         **LOADED,
         "config": {"s3.region": "eu-north-1", "token": "the catalog's", "client.region": "x"},
         "storage-credentials": [
-            {"prefix": "s3://lake", "config": {"s3.access-key-id": "too-wide"}},
+            {"prefix": "s3://lake", "config": {"s3.access-key-id": "wide"}},
             {
                 "prefix": "s3://lake/db/",
                 "config": {"s3.access-key-id": "lent", "s3.secret-access-key": "lent-secret"},
             },
-            {"prefix": "s3://elsewhere/and/longer", "config": {"s3.access-key-id": "other"}},
         ],
     }
     configured = {
@@ -117,13 +117,22 @@ def test_lent_credentials_replace_the_configured_ones():
     with served(lambda path: (200, answer), **configured) as catalog:
         table = catalog.load(("db", "t"))
 
-    assert table.storage.properties == {
+    everywhere = {
         "s3.endpoint": "http://store:9000",
         "s3.region": "eu-north-1",
         "client.region": "x",
+    }
+    own = {key: value for key, value in configured.items() if key != "s3.endpoint"}
+    assert properties_for("s3://lake/db/t/a.parquet", table.storage) == {
+        **everywhere,
         "s3.access-key-id": "lent",
         "s3.secret-access-key": "lent-secret",
     }
+    assert properties_for("s3://lake/other/b.parquet", table.storage) == {
+        **everywhere,
+        "s3.access-key-id": "wide",
+    }
+    assert properties_for("s3://elsewhere/c.parquet", table.storage) == {**everywhere, **own}
     assert "lent-secret" not in repr(table)
 
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):(?=/)")
-_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "wasb": "wasbs"}
+SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss", "wasb": "wasbs"}
+"""Other names of schemes, and their usual ones."""
 
 
 def rebase_location(location: str, rebase: Mapping[str, str]) -> str:
@@ -48,4 +49,4 @@ def split_location(location: str) -> tuple[str, str]:
     if scheme == "file":
         # file:/x, file:///x, and file://host/x, whose host is this machine or nothing we can reach
         return "file", re.sub(r"^//[^/]*(?=/)", "", rest) if rest.startswith("//") else rest
-    return _ALIASES.get(scheme, scheme), rest.removeprefix("//")
+    return SCHEME_ALIASES.get(scheme, scheme), rest.removeprefix("//")

@@ -46,6 +46,7 @@ _BODY_ATTEMPTS = 3
 
 # s3fs takes what follows for the version of an object
 _VERSION_MARK = "?versionId="
+_SAS_TOKEN = "adls.sas-token."
 _BEYOND_THE_END = ("InvalidRange", "416")
 
 _STORE_ERRORS = (OSError, BotoCoreError, ClientError, HttpClientError)
@@ -103,16 +104,31 @@ def _options(scheme: str, properties: Mapping[str, str]) -> dict[str, Any]:
                 "token": properties.get("gcs.oauth2.token"),
             }
         case "abfss" | "wasbs":
+            account, token = _sas_token(properties)
             return {
-                "account_name": properties.get("adls.account-name"),
+                "account_name": properties.get("adls.account-name") or account,
                 "account_key": properties.get("adls.account-key"),
-                "sas_token": properties.get("adls.sas-token"),
+                "sas_token": properties.get("adls.sas-token") or token,
             }
         case _:
             raise BadConfig(
                 f"locations with the scheme {scheme!r} cannot be read: there are file, s3, gs,"
                 " abfss and wasbs"
             )
+
+
+def _sas_token(properties: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Return an account and its token, as catalogs lend them: the account, or its host, is part of
+    the property's name.
+
+    >>> _sas_token({"adls.sas-token.lake.dfs.core.windows.net": "sv=1"})
+    ('lake', 'sv=1')
+    """
+    for key, token in sorted(properties.items()):
+        account = key.removeprefix(_SAS_TOKEN)
+        if account != key:
+            return account.partition(".")[0], token
+    return None, None
 
 
 class RemoteStorage:

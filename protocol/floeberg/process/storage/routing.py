@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from floeberg.process.storage.local import LocalStorage
 from floeberg.process.storage.locations import rebase_location, split_location
+from floeberg.process.storage.prefixed import PrefixedStorage, read_by_route
+from floeberg.process.storage.ranges import Range
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.storage import Storage, StorageConfig, StorageFactory
 
@@ -20,6 +22,8 @@ _ConfigKey = tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]
 def open_storage(config: StorageConfig | None = None) -> Storage:
     """Return storage that reads what `config` describes; without one, local files and the
     environment's credentials."""
+    if config is not None and config.credentials:
+        return PrefixedStorage(config, RoutingStorage)
     return RoutingStorage(config or StorageConfig())
 
 
@@ -29,7 +33,8 @@ class StorageCache:
 
     Opening S3 takes a few hundred milliseconds and a pool of connections, and a ticket brings its
     configuration each time. With vended credentials configurations come and go: only those used
-    last are kept, and what is dropped closes its connections when its last reader is done.
+    last are kept, and what is dropped closes its connections when its last reader is done. What
+    several credentials open is kept by each: tables that have one in common share its connections.
     """
 
     def __init__(
@@ -41,6 +46,8 @@ class StorageCache:
         self._entries: OrderedDict[_ConfigKey, Storage] = OrderedDict()
 
     def __call__(self, config: StorageConfig) -> Storage:
+        if config.credentials:
+            return PrefixedStorage(config, self)
         key = (frozenset(config.properties.items()), frozenset(config.rebase.items()))
         with self._lock:
             storage = self._entries.get(key)
@@ -89,26 +96,14 @@ class RoutingStorage:
         storage, actual = self._route(location)
         return storage.read(actual)
 
-    def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    def read_ranges(self, location: str, ranges: Sequence[Range]) -> list[bytes]:
         storage, actual = self._route(location)
         return storage.read_ranges(actual, ranges)
 
     def read_many(
-        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+        self, requests: Sequence[tuple[str, Sequence[Range]]]
     ) -> list[list[bytes] | FloebergError]:
-        found: dict[int, list[bytes] | FloebergError] = {}
-        by_storage: dict[Storage, list[tuple[int, str]]] = {}
-        for i, (location, _) in enumerate(requests):
-            try:
-                storage, actual = self._route(location)
-            except FloebergError as error:
-                found[i] = error
-            else:
-                by_storage.setdefault(storage, []).append((i, actual))
-        for storage, routed in by_storage.items():
-            parts = storage.read_many([(actual, requests[i][1]) for i, actual in routed])
-            found.update(zip((i for i, _ in routed), parts, strict=True))
-        return [found[i] for i in range(len(requests))]
+        return read_by_route(self._route, requests)
 
     def size(self, location: str) -> int:
         storage, actual = self._route(location)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
+from floeberg.process.storage.credentials import layered
+from floeberg.protocol.storage import StorageCredential
+
 _PREFIXES = ("s3.", "client.", "gcs.", "adls.")
-# what identifies the caller to S3: all of one kind, or the parts of two would be mixed
-_S3_IDENTITY = (
-    "access-key-id",
-    "secret-access-key",
-    "session-token",
-    "profile-name",
-    "anonymous",
-)
+# of the catalog, and where to ask it again for credentials: that is the coordinator's to know
+_NOT_OF_FILES = re.compile(r".*\.refresh-credentials-(endpoint|enabled)")
 
 
 def file_properties(
@@ -27,25 +25,21 @@ def file_properties(
     >>> file_properties({"credential": "id:secret", "s3.region": "eu"}, {"s3.region": "us"})
     {'s3.region': 'us'}
     """
-    own = _files_only(configured)
-    vended = _files_only(lent or {})
-    if any(key.removeprefix("s3.") in _S3_IDENTITY for key in vended):
-        names = {f"{prefix}{name}" for prefix in ("s3.", "client.") for name in _S3_IDENTITY}
-        own = {key: value for key, value in own.items() if key not in names}
-    return own | vended
+    return layered(_files_only(configured), _files_only(lent or {}))
 
 
-def credentials_for(
-    location: str, credentials: Sequence[tuple[str, Mapping[str, object]]]
-) -> Mapping[str, object]:
-    """Return the properties of the credential with the longest prefix of `location`, or none."""
-    fitting = [c for c in credentials if location.startswith(c[0])]
-    return max(fitting, key=lambda c: len(c[0]))[1] if fitting else {}
+def storage_credentials(
+    lent: Sequence[tuple[str, Mapping[str, object]]],
+) -> tuple[StorageCredential, ...]:
+    """Return what a catalog lent by location prefix, as far as it reaches files; of two for one
+    prefix the last."""
+    found = {prefix: _files_only(config) for prefix, config in lent}
+    return tuple(StorageCredential(prefix, own) for prefix, own in found.items() if own)
 
 
 def _files_only(properties: Mapping[str, object]) -> dict[str, str]:
     return {
         key: str(value)
         for key, value in properties.items()
-        if key.startswith(_PREFIXES) and value is not None
+        if key.startswith(_PREFIXES) and value is not None and not _NOT_OF_FILES.fullmatch(key)
     }

@@ -17,11 +17,11 @@ from pyiceberg.utils.config import merge_config
 
 from floeberg.process.storage import StorageCache
 from floeberg.protocol.errors import BadConfig, FloebergError, NotATable, UnknownTable
-from floeberg.protocol.storage import StorageConfig, StorageFactory
+from floeberg.protocol.storage import StorageConfig, StorageCredential, StorageFactory
 from floeberg.protocol.suggestions import nearest
 from floeberg.server.catalogs.bounded_calls import DEADLINE_SECONDS, BoundedCalls
 from floeberg.server.catalogs.catalog import LoadedTable
-from floeberg.server.catalogs.file_properties import credentials_for, file_properties
+from floeberg.server.catalogs.file_properties import file_properties, storage_credentials
 from floeberg.server.catalogs.foreign_errors import NOT_FOUND, catalog_error
 from floeberg.server.catalogs.metadata_cache import MetadataCache
 from floeberg.server.catalogs.pointer_io import IMPLEMENTATION, MetadataPointer
@@ -126,7 +126,7 @@ class PyIcebergCatalog:
         return [table for name in asked for table in self._tables(beside[name])]
 
     def _loaded(self, identifier: tuple[str, ...], found: _Found) -> LoadedTable:
-        config = StorageConfig(found.file_properties, self._rebase)
+        config = StorageConfig(found.file_properties, self._rebase, found.credentials)
         location = found.metadata_location
         if found.metadata is not None:
             where = location or f"the answer of catalog {self._name!r}"
@@ -201,6 +201,7 @@ class _Found:
     metadata: object | None
     metadata_location: str | None
     file_properties: Mapping[str, str] = field(repr=False)
+    credentials: tuple[StorageCredential, ...] = ()
 
 
 def _open_client(name: str, properties: Mapping[str, object], read_seconds: float) -> Client:
@@ -213,9 +214,9 @@ def _open_client(name: str, properties: Mapping[str, object], read_seconds: floa
 def _look_up(client: Client, identifier: tuple[str, ...]) -> _Found:
     if isinstance(client, RestTables):
         answer = client.load_answer(identifier)
-        lent = {**answer.config, **credentials_for(answer.location, answer.credentials)}
-        files = file_properties(client.properties, lent)
-        return _Found(answer.metadata, answer.metadata_location, files)
+        files = file_properties(client.properties, answer.config)
+        credentials = storage_credentials(answer.credentials)
+        return _Found(answer.metadata, answer.metadata_location, files, credentials)
     try:
         table = client.load_table(identifier)
     except MetadataPointer as pointer:

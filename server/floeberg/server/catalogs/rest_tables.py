@@ -47,11 +47,6 @@ class RestTable:
     config: Mapping[str, object] = field(repr=False)
     credentials: tuple[tuple[str, Mapping[str, object]], ...] = field(repr=False)
 
-    @property
-    def location(self) -> str:
-        """The table's own location, which its files are usually below."""
-        return str(self.metadata.get("location") or self.metadata_location or "")
-
 
 class RestTables(RestCatalog):
     """PyIceberg's REST catalog, with a time limit for each request, and whole answers.
