@@ -33,7 +33,8 @@ def two(warehouse: Path, started: Processes) -> list[ServiceProcess]:
     """Two coordinators of one worker."""
     coordinators = [started.coordinator(warehouse) for _ in range(2)]
     flags = [f for c in coordinators for f in ("--coordinator", c.addresses["coordinator"])]
-    started.start("floeberg.worker", *flags)
+    worker = started.start("floeberg.worker", *flags)
+    wait_until(lambda: worker.status()["coordinators"] == 2, "both to have the worker")
     return coordinators
 
 
