@@ -36,6 +36,26 @@ class BreakingRead:
             yield placed
 
 
+@dataclass
+class StallingRead:
+    """Reads tasks as a worker does, and stands still after so many batches of each stream, until
+    `release`."""
+
+    after_batches: int
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(
+        self, plan: ReadPlan, storage: Storage, *, resume: ResumePlace
+    ) -> Iterator[PlacedBatch]:
+        for number, placed in enumerate(to_batches_for_tasks(plan, storage, resume=resume)):
+            if number == self.after_batches:
+                self.released.wait()
+            yield placed
+
+    def release(self) -> None:
+        self.released.set()
+
+
 class CuttingProxy:
     """Passes a TCP port's bytes on, and cuts each connection after `limit` bytes from the server.
 

@@ -6,12 +6,14 @@ with connect("grpc://localhost:8815") as lake:
     rows = lake.table("db.orders").scan(filter="amount > 10", select=["id", "amount"]).to_arrow()
 """
 
+from floeberg.client.hedging import Hedging
 from floeberg.client.lake import Lake, RemoteTable, TableListing, connect
 from floeberg.client.retries import RetryPolicy
 from floeberg.client.scan import RemoteScan
 from floeberg.client.streams import Progress
 
 __all__ = [
+    "Hedging",
     "Lake",
     "Progress",
     "RemoteScan",

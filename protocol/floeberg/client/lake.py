@@ -15,6 +15,7 @@ import pyarrow as pa
 from floeberg.client.calls import ask
 from floeberg.client.connection import Connection
 from floeberg.client.credentials import credentials_of
+from floeberg.client.hedging import Hedging
 from floeberg.client.scan import RemoteScan
 from floeberg.client.streams import Progress, no_progress
 from floeberg.process.calling import ClientTls
@@ -45,6 +46,7 @@ def connect(
     tls_cert: str | Path | None = None,
     tls_key: str | Path | None = None,
     timeout_seconds: float | None = 60.0,
+    hedging: Hedging | None = None,
 ) -> Lake:
     """Return the tables that the coordinator at `location` (`grpc://host:8815`, `grpc+tls://…`)
     serves.
@@ -54,8 +56,8 @@ def connect(
     `password` instead, a login answers one. `tls_roots` are the certificates to trust, as PEM text
     or the path of a PEM file; without them, the system's. `tls_cert` and `tls_key` are the client's
     own certificate and its key, for servers that ask for one.
-    `timeout_seconds` bounds each call but not the streams of rows. Nothing is dialled until the
-    first call.
+    `timeout_seconds` bounds each call but not the streams of rows. With `hedging`, a stream that is
+    late is read from another worker as well. Nothing is dialled until the first call.
     """
     if (tls_cert is None) != (tls_key is None):
         raise BadConfig("tls_cert and tls_key go together: give both or neither")
@@ -63,9 +65,10 @@ def connect(
         _pem("tls_roots", tls_roots), _pem("tls_cert", tls_cert), _pem("tls_key", tls_key)
     )
     credentials = credentials_of(token, username, password)
-    return Lake(
-        Connection(location, credentials=credentials, tls=tls, timeout_seconds=timeout_seconds)
+    connection = Connection(
+        location, credentials=credentials, tls=tls, timeout_seconds=timeout_seconds
     )
+    return Lake(connection, hedging)
 
 
 def _pem(name: str, source: str | Path | None) -> str | None:
@@ -94,8 +97,9 @@ class Lake:
     """The tables of one server. Use it in a `with` block, or `close()` it; safe to use from several
     threads."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, hedging: Hedging | None = None) -> None:
         self._connection = connection
+        self._hedging = hedging
 
     def __repr__(self) -> str:
         return f"<Lake at {self._connection.location}>"
@@ -132,7 +136,7 @@ class Lake:
         Nothing is asked of the server yet: an unknown name is told by the first call that needs it.
         """
         parsed = name if isinstance(name, TableName) else TableName.parse(name)
-        return RemoteTable(self._connection, parsed)
+        return RemoteTable(self._connection, parsed, self._hedging)
 
     def status(self) -> Status:
         """Return what the coordinator knows of itself, its catalogs and its workers."""
@@ -157,8 +161,11 @@ class Lake:
 class RemoteTable:
     """One table of a server, by name."""
 
-    def __init__(self, connection: Connection, name: TableName) -> None:
+    def __init__(
+        self, connection: Connection, name: TableName, hedging: Hedging | None = None
+    ) -> None:
         self._connection = connection
+        self._hedging = hedging
         self.name = name
 
     def __repr__(self) -> str:
@@ -217,4 +224,4 @@ class RemoteTable:
             case_sensitive=case_sensitive,
             split_size=split_size,
         )
-        return RemoteScan(self._connection, command, on_progress=on_progress)
+        return RemoteScan(self._connection, command, on_progress=on_progress, hedging=self._hedging)

@@ -12,6 +12,7 @@ import pyarrow.flight as fl
 
 from floeberg.client.calls import ask, ask_coordinator
 from floeberg.client.connection import Connection
+from floeberg.client.hedging import Hedges, Hedging
 from floeberg.client.retries import RetryPolicy, scan_budget
 from floeberg.client.streams import OpenStreams, Progress, no_progress, read_endpoint
 from floeberg.process.ahead import read_as_they_come, read_in_order
@@ -41,6 +42,8 @@ class RemoteScan:
     command: ScanCommand
     policy: RetryPolicy = field(default_factory=RetryPolicy, repr=False)
     on_progress: Callable[[Progress], None] = field(default=no_progress, repr=False)
+    hedging: Hedging | None = None
+    """When a stream that is late is read elsewhere as well; never, where it is None."""
 
     def planned(self) -> PlannedScan:
         """Return the scan as the coordinator plans it now: a snapshot that later commits do not
@@ -137,6 +140,7 @@ class PlannedScan:
         scan, info = self.scan, self.info
         streams = OpenStreams()
         budget = scan_budget(scan.connection.budget)
+        hedges = Hedges(scan.hedging, len(info.endpoints)) if scan.hedging else None
 
         def read(endpoint: fl.FlightEndpoint) -> Iterator[pa.RecordBatch]:
             return read_endpoint(
@@ -148,6 +152,7 @@ class PlannedScan:
                 streams,
                 self.request,
                 budget,
+                hedges,
             )
 
         read_all = read_in_order if scan.command.ordered else read_as_they_come

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from threading import Event, Lock
+from threading import Condition, Event, Lock
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.client.calls import ask
 from floeberg.client.connection import Connection
+from floeberg.client.hedging import Attempt, HedgedStream, Hedges
 from floeberg.client.retries import Attempts, RetryBudget, RetryPolicy
 from floeberg.client.unreachable import floeberg_errors
 from floeberg.protocol.actions import WORKERS
@@ -36,6 +37,9 @@ logger = logging.getLogger(__name__)
 
 REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
 
+Placed = tuple[pa.RecordBatch, ResumePlace]
+"""A batch, and the place after it."""
+
 _ONCE = RetryPolicy(rounds=1, patience_seconds=0)
 
 
@@ -48,6 +52,8 @@ class Progress:
     finished_endpoints: int = 0
     resumed_streams: int = 0
     """Streams that had broken after some of their rows were here, and have gone on elsewhere."""
+    hedged_streams: int = 0
+    """Streams that were late, and have gone on where they were faster."""
 
 
 def no_progress(progress: Progress) -> None:
@@ -55,19 +61,29 @@ def no_progress(progress: Progress) -> None:
 
 
 class OpenStreams:
-    """The streams of one scan while they are read, so that another thread can end them."""
+    """The streams of one scan while they are read, so that another thread can end them.
 
-    def __init__(self) -> None:
+    A part of them ends with the whole, and can be ended by itself.
+    """
+
+    def __init__(self, whole: OpenStreams | None = None) -> None:
+        self._whole = whole
         self._lock = Lock()
         self._readers: set[fl.FlightStreamReader] = set()
         self._stopped = Event()
 
     @property
     def stopped(self) -> bool:
-        return self._stopped.is_set()
+        return self._stopped.is_set() or (self._whole is not None and self._whole.stopped)
 
     @contextmanager
     def hold(self, reader: fl.FlightStreamReader) -> Iterator[None]:
+        whole = nullcontext() if self._whole is None else self._whole.hold(reader)
+        with whole, self._held(reader):
+            yield
+
+    @contextmanager
+    def _held(self, reader: fl.FlightStreamReader) -> Iterator[None]:
         with self._lock:
             self._readers.add(reader)
         try:
@@ -100,8 +116,10 @@ def read_endpoint(
     streams: OpenStreams,
     request: RequestContext,
     budget: RetryBudget,
+    hedges: Hedges | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of `endpoint`, moving to the next location whenever one fails.
+    """Yield the batches of `endpoint`, moving to the next location whenever one fails, or with
+    `hedges` when one is late.
 
     When all of them have failed in turn, the coordinator is asked which workers there are now: any
     of them reads any ticket. Raises what the last location raised once the policy gives up; an
@@ -111,13 +129,29 @@ def read_endpoint(
     attempts = Attempts(policy, budget)
     place: ResumePlace = START
     turn = 0
+
+    def read(at: str | None, within: OpenStreams) -> Generator[Placed, None, None]:
+        return _read_from(at, endpoint, place, schema, connection, within, request)
+
+    def moved(slow: str | None, fast: str | None) -> None:
+        nonlocal turn
+        turn = locations.index(fast)
+        if slow is not None:
+            connection.avoid(slow)
+        on_progress(Progress(hedged_streams=1))
+        told = {"location": slow, "elsewhere": fast, "request_id": request.request_id}
+        logger.info("stream was late; going on elsewhere", extra=told)
+
     while True:
         location = locations[turn % len(locations)]
         is_resumed = attempts.failures > 0 and place != START
+        batches = (
+            read(location, streams)
+            if hedges is None
+            else _read_hedged(hedges, read, location, locations, moved, streams)
+        )
         try:
-            for batch, after in _read_from(
-                location, endpoint, place, schema, connection, streams, request
-            ):
+            for batch, after in batches:
                 place = after
                 attempts.succeeded()
                 connection.has_met_worker = True
@@ -134,6 +168,7 @@ def read_endpoint(
             )
             if pause is None:
                 raise
+            location = locations[turn % len(locations)]  # which may be another one by now
             if location is not None and type(error) is ServerUnavailable:
                 connection.avoid(location)
             turn += 1
@@ -151,6 +186,25 @@ def read_endpoint(
             streams.pause(pause)
             if attempts.failures % len(locations) == 0 and endpoint.locations:
                 locations, turn = _relocated(endpoint, connection, locations), 0
+
+
+def _read_hedged(
+    hedges: Hedges,
+    read: Callable[[str | None, OpenStreams], Generator[Placed, None, None]],
+    location: str | None,
+    locations: Sequence[str | None],
+    moved: Callable[[str | None, str | None], None],
+    streams: OpenStreams,
+) -> Generator[Placed, None, None]:
+    def begin(at: str | None, changed: Condition) -> Attempt[Placed]:
+        own = OpenStreams(streams)
+        return Attempt(at, read(at, own), own.stop, changed)
+
+    stream = HedgedStream(hedges, begin, location, locations, moved)
+    try:
+        yield from stream
+    finally:
+        stream.close()
 
 
 def _relocated(
@@ -198,7 +252,7 @@ def _read_from(
     connection: Connection,
     streams: OpenStreams,
     request: RequestContext,
-) -> Iterator[tuple[pa.RecordBatch, ResumePlace]]:
+) -> Generator[Placed, None, None]:
     raw = endpoint.ticket.ticket
     ticket = fl.Ticket(raw if place == START else with_resume(raw, place))
     named = location or connection.location
