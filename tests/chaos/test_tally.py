@@ -11,23 +11,16 @@ from tests.chaos.lake import COLUMNS, Question, rows_of
 from tests.chaos.stillness import STILL_SECONDS, watching
 from tests.chaos.summary import summary
 from tests.chaos.tally import LONGEST_QUERY_SECONDS, Kind, Tally
+from tests.support.clock import Clock
 
 LONG = LONGEST_QUERY_SECONDS + 1
 IDS = np.arange(3, dtype=np.int64)
 QUESTION = Question("plain()", "db.plain", {}, rows_of(IDS).select(COLUMNS))
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture
@@ -37,7 +30,7 @@ def tally(clock: Clock) -> Tally:
 
 def test_a_query_that_runs_too_long_is_told_once(clock: Clock, tally: Tally) -> None:
     with tally.query(Kind.FLOEBERG, QUESTION):
-        clock.now += LONG
+        clock.seconds += LONG
         tally.watch()
         tally.watch()
     tally.watch()
@@ -48,7 +41,7 @@ def test_a_query_that_runs_too_long_is_told_once(clock: Clock, tally: Tally) -> 
 
 def test_a_query_that_ended_too_late_unseen_is_told(clock: Clock, tally: Tally) -> None:
     with tally.query(Kind.FLOEBERG, QUESTION):
-        clock.now += LONG
+        clock.seconds += LONG
 
     tally.watch()
 
@@ -57,7 +50,7 @@ def test_a_query_that_ended_too_late_unseen_is_told(clock: Clock, tally: Tally) 
 
 def test_a_stock_client_may_take_its_time(clock: Clock, tally: Tally) -> None:
     with tally.query(Kind.ADBC, QUESTION):
-        clock.now += LONG
+        clock.seconds += LONG
     tally.watch()
 
     assert tally.violations == []
@@ -72,11 +65,11 @@ def test_the_time_of_standing_still_is_not_counted_and_no_more_than_that(
     clock: Clock, tally: Tally, before: float, still: float, after: float, is_late: bool
 ) -> None:
     with tally.query(Kind.FLOEBERG, QUESTION):
-        clock.now += before
-        since = clock.now
-        clock.now += still
-        tally.forgive(since, clock.now)
-        clock.now += after
+        clock.seconds += before
+        since = clock.seconds
+        clock.seconds += still
+        tally.forgive(since, clock.seconds)
+        clock.seconds += after
     tally.watch()
 
     assert bool(tally.violations) is is_late
@@ -84,11 +77,11 @@ def test_the_time_of_standing_still_is_not_counted_and_no_more_than_that(
 
 
 def test_a_query_that_began_later_gains_nothing(clock: Clock, tally: Tally) -> None:
-    since = clock.now
-    clock.now += 100
+    since = clock.seconds
+    clock.seconds += 100
     with tally.query(Kind.FLOEBERG, QUESTION):
-        tally.forgive(since, clock.now)
-        clock.now += LONG
+        tally.forgive(since, clock.seconds)
+        clock.seconds += LONG
         tally.watch()
 
     assert len(tally.violations) == 1
@@ -115,10 +108,10 @@ def test_only_a_moment_that_lasts_is_a_machine_that_stands_still() -> None:
 
 def test_the_summary_is_markdown_that_says_what_was_forgiven(clock: Clock, tally: Tally) -> None:
     with tally.query(Kind.FLOEBERG, QUESTION):
-        clock.now += 1
+        clock.seconds += 1
     tally.answered(Kind.FLOEBERG, QUESTION, QUESTION.expected, resumed=2)
     tally.failed(Kind.PYARROW, QUESTION, OSError("reset"), retryable=True)
-    tally.forgive(clock.now, clock.now + 30)
+    tally.forgive(clock.seconds, clock.seconds + 30)
 
     lines = summary("1 minute", tally, {"workers killed": 4}, {"passed": 1000, "503": 5})
 

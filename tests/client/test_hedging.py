@@ -20,6 +20,7 @@ from floeberg.protocol.errors import (
     WorkerBusy,
 )
 from tests.support.breaking import StallingRead
+from tests.support.clock import Clock
 from tests.support.fleet import local_fleet
 from tests.support.lake import FileLayout, TableWriter, required, schema
 from tests.support.processes import Processes, processes
@@ -73,13 +74,6 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
 
 
 # --- who goes on ----------------------------------------------------------------------------------
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Track:
@@ -152,11 +146,11 @@ def test_a_late_stream_goes_on_elsewhere_from_where_it_was() -> None:
     track.let("b", 3)
     track.let("b", None)
 
-    track.clock.now = 10.0 - 1e-9
+    track.clock.seconds = 10.0 - 1e-9
     rest: list[int] = []
     reading = threading.Thread(target=lambda: rest.extend(numbers))
     reading.start()
-    track.clock.now = 21.0
+    track.clock.seconds = 21.0
     reading.join(20)
 
     assert rest == [2, 3, 4]

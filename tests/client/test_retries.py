@@ -13,14 +13,7 @@ from floeberg.protocol.errors import (
     TimedOut,
     Unavailable,
 )
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 def seen(error: Unavailable) -> Unavailable:
@@ -31,7 +24,7 @@ def seen(error: Unavailable) -> Unavailable:
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(100.0)
 
 
 def attempts(clock: Clock, policy: RetryPolicy) -> Attempts:
@@ -73,7 +66,7 @@ def test_a_connection_that_was_served_waits_longer(clock: Clock):
     error = ServerUnavailable("gone")
 
     assert tries(made, error, 2, was_served=True) == 100
-    clock.now += 31
+    clock.seconds += 31
     assert made.pause_after(error, 2, was_served=True) is None
 
 
@@ -81,7 +74,7 @@ def test_what_succeeds_begins_anew(clock: Clock):
     made = attempts(clock, RetryPolicy(rounds=1, patience_seconds=30))
     error = ServerUnavailable("gone")
     made.pause_after(error, 2, was_served=True)
-    clock.now += 31
+    clock.seconds += 31
 
     made.succeeded()
 
@@ -118,9 +111,9 @@ def test_a_budget_lets_a_burst_through_and_then_a_rate(clock: Clock):
     budget = RetryBudget(3, 2, clock=clock)
 
     assert [budget.take() for _ in range(6)] == [0, 0, 0, 0.5, 1, 1.5]
-    clock.now += 2  # four more, of which three were due
+    clock.seconds += 2  # four more, of which three were due
     assert [budget.take() for _ in range(2)] == [0, 0.5]
-    clock.now += 1000
+    clock.seconds += 1000
     assert [budget.take() for _ in range(4)] == [0, 0, 0, 0.5]
 
 

@@ -3,13 +3,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from floeberg.process.stalls import StalledClients
-
-
-class Clock:
-    seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
+from tests.support.clock import Clock
 
 
 def items() -> Generator[int, None, None]:

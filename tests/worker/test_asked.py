@@ -5,7 +5,6 @@ import pytest
 from floeberg.protocol.errors import Unauthenticated
 from floeberg.protocol.registration import (
     AskWorker,
-    RegisterWorker,
     ReplayGuard,
     WorkerAnswer,
     WorkerLoad,
@@ -14,26 +13,17 @@ from floeberg.protocol.registration import (
 )
 from floeberg.protocol.sealing import Keyring
 from floeberg.worker.asked import Answers
+from tests.support.clock import Clock
+from tests.support.workers import NOW_MS, introduction
 
 KEYS = Keyring.generate()
-NOW_MS = 1_700_000_000_000
-ME = RegisterWorker(
-    worker_id="w1", location="grpc+tcp://w1:1", max_streams=4, max_bytes=100, version="1"
-)
+ME = introduction()
 LOAD = WorkerLoad(streams=2, bytes_in_flight=30)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.seconds = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture

@@ -18,11 +18,10 @@ from floeberg.protocol.registration import (
 )
 from floeberg.worker.membership import Membership, Message, Seat, Step
 from tests.support.waiting import wait_until
+from tests.support.workers import introduction
 
 WAIT = 20.0
-INTRODUCTION = RegisterWorker(
-    worker_id="w1", location="grpc+tcp://w1:1", max_streams=4, max_bytes=100, version="1"
-)
+INTRODUCTION = introduction()
 
 Answer = Callable[[Message], Lease | None]
 

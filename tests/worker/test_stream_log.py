@@ -6,19 +6,12 @@ from floeberg.protocol.errors import Cancelled, MissingFile
 from floeberg.protocol.plans import START, ResumePlace
 from floeberg.protocol.tickets import Origin
 from floeberg.worker.stream_log import StreamLog, StreamRecord
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def __call__(self) -> float:
-        return self.seconds
+from tests.support.clock import Clock
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(100.0)
 
 
 @pytest.fixture

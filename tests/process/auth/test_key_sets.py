@@ -10,16 +10,10 @@ import pytest
 
 from floeberg.process.auth.key_sets import FetchedKeySet, fetch_text, parse_key_set
 from floeberg.protocol.errors import BadConfig, ServerUnavailable
+from tests.support.clock import Clock
 from tests.support.identity_provider import IdentityProvider
 
 URL = "https://id.example/keys"
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Published:
@@ -45,7 +39,7 @@ def published() -> Published:
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture
@@ -56,9 +50,9 @@ def keys(published: Published, clock: Clock) -> FetchedKeySet:
 def test_keys_are_fetched_once_in_five_minutes(
     keys: FetchedKeySet, published: Published, clock: Clock
 ):
-    for clock.now in (1000, 1100, 1299):
+    for clock.seconds in (1000, 1100, 1299):
         assert keys.find("key-0", "RS256") is not None
-    asked, clock.now = published.asked, 1301
+    asked, clock.seconds = published.asked, 1301
 
     assert keys.find("key-0", "RS256") is not None
     assert (asked, published.asked) == (1, 2)
@@ -69,7 +63,7 @@ def test_a_new_key_is_found_as_soon_as_it_is_used(
 ):
     assert keys.find("key-0", "RS256") is not None
     published.provider.rotate()
-    clock.now += 31
+    clock.seconds += 31
 
     assert keys.find("key-1", "RS256") is not None
 
@@ -78,7 +72,7 @@ def test_ids_that_are_made_up_are_asked_for_twice_a_minute_at_most(
     keys: FetchedKeySet, published: Published, clock: Clock
 ):
     for second in range(60):
-        clock.now = 1000 + second
+        clock.seconds = 1000 + second
         assert keys.find(f"made-up-{second}", "RS256") is None
 
     assert published.asked == 2
@@ -89,11 +83,11 @@ def test_known_keys_go_on_for_a_day_while_the_provider_is_away(
 ):
     assert keys.find("key-0", "RS256") is not None
     published.is_away = True
-    clock.now += 23 * 3600
+    clock.seconds += 23 * 3600
     assert keys.find("key-0", "RS256") is not None
     assert "JWKS not fetched" in caplog.text
 
-    clock.now += 2 * 3600
+    clock.seconds += 2 * 3600
     with pytest.raises(ServerUnavailable):
         keys.find("key-0", "RS256")
 
@@ -105,7 +99,7 @@ def test_a_provider_that_never_answered_is_asked_again(
     with pytest.raises(ServerUnavailable):
         keys.find("key-0", "RS256")
     published.is_away = False
-    clock.now += 31
+    clock.seconds += 31
 
     assert keys.find("key-0", "RS256") is not None
 

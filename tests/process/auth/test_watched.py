@@ -7,13 +7,7 @@ import pytest
 
 from floeberg.process.auth.watched import WatchedFile
 from floeberg.protocol.errors import BadConfig
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 def parse(text: str) -> str:
@@ -42,7 +36,7 @@ def test_a_change_is_seen_a_second_later(path: Path):
     file = WatchedFile("auth_tokens", path, parse, clock=clock)
     replace(path, "two")
 
-    at_once, clock.now = file.get(), 1.5
+    at_once, clock.seconds = file.get(), 1.5
 
     assert (at_once, file.get()) == ("one", "two")
 
@@ -59,10 +53,10 @@ def test_what_was_read_before_stays_while_the_file_cannot_be_used(
         replace(path, spoil)
 
     found = []
-    for clock.now in (2.0, 4.0, 6.0):
+    for clock.seconds in (2.0, 4.0, 6.0):
         found.append(file.get())
     replace(path, "three")
-    clock.now = 8.0
+    clock.seconds = 8.0
 
     assert found == ["one"] * 3
     assert file.get() == "three"

@@ -18,6 +18,7 @@ from floeberg.server.flight.at_once import QueriesAtOnce
 from floeberg.server.flight.reads import Reads
 from floeberg.server.planning import PlanRun
 from tests.support.callers import ANN, BOB, bearing, token_file
+from tests.support.clock import Clock
 from tests.support.fleet import local_fleet, read_all
 from tests.support.gate import Gate
 from tests.support.lake import TableWriter
@@ -25,13 +26,6 @@ from tests.support.waiting import wait_until
 
 PATIENCE = 10.0
 ORDERS = fl.FlightDescriptor.for_path("db", "orders")
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Bench:
@@ -112,13 +106,13 @@ def test_a_planned_query_counts_until_it_is_read_to_its_end() -> None:
 def test_a_query_that_nobody_reads_on_counts_for_a_while() -> None:
     bench = Bench()
     unread, half_read = bench.plan(), bench.plan(tasks=4)
-    bench.clock.now = 5.0
+    bench.clock.seconds = 5.0
     bench.hear(half_read, 2, "done")
-    bench.clock.now = 9.0
+    bench.clock.seconds = 9.0
     bench.hear(half_read, 2, "done")  # said again, which is nothing new
 
     counted = []
-    for bench.clock.now in (9.9, 10.1, 14.9, 15.1):
+    for bench.clock.seconds in (9.9, 10.1, 14.9, 15.1):
         counted.append((bench.goes_on(unread), bench.goes_on(half_read)))
 
     assert counted == [(True, True), (False, True), (False, True), (False, False)]
@@ -141,7 +135,7 @@ def test_a_stream_that_went_with_its_worker_counts_no_more() -> None:
     query = bench.plan()
     bench.hear(query, 1)
 
-    bench.clock.now = 2 * PATIENCE + 1
+    bench.clock.seconds = 2 * PATIENCE + 1
 
     assert not bench.goes_on(query)
 

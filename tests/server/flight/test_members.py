@@ -17,22 +17,15 @@ from floeberg.protocol.registration import (
 )
 from floeberg.protocol.sealing import Keyring
 from floeberg.server.flight.members import Members
+from tests.support.clock import Clock
+from tests.support.workers import NOW_MS, introduction
 
 KEYS = Keyring.generate()
-NOW_MS = 1_700_000_000_000
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.seconds = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1000.0)
 
 
 @pytest.fixture
@@ -49,17 +42,6 @@ def sealed(
     message: RegisterWorker | RenewWorker | LeaveWorker | WorkerAnswer, keys: Keyring = KEYS
 ) -> bytes:
     return seal_registration(message, keys, now_ms=NOW_MS)
-
-
-def introduction(name: str = "w1", location: str | None = None) -> RegisterWorker:
-    return RegisterWorker(
-        worker_id=name,
-        location=location or f"grpc+tcp://{name}:8816",
-        max_streams=8,
-        max_bytes=1000,
-        version="1",
-        zone="z1",
-    )
 
 
 def test_a_worker_registers_renews_and_leaves(members: Members) -> None:

@@ -6,15 +6,9 @@ from floeberg.protocol.actions import STATUS
 from floeberg.protocol.registration import StreamReport
 from floeberg.protocol.status import ReadFacts, Status
 from floeberg.server.flight.reads import Reads
+from tests.support.clock import Clock
 from tests.support.fleet import LocalFleet, read_all, read_endpoint
 from tests.support.waiting import wait_until
-
-
-class Clock:
-    seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 def report(

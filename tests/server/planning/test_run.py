@@ -3,22 +3,14 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import pytest
 
 from floeberg.protocol.errors import Cancelled, PlanTimeout, ServerBusy
 from floeberg.server.planning import PlanRun, Seats, Turns
 from floeberg.server.planning.run import LARGE_PLAN_BYTES, WAITING, WAITING_FOR_SEAT
+from tests.support.clock import Clock
 from tests.support.waiting import wait_until
-
-
-@dataclass
-class Clock:
-    seconds: float = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 def test_a_run_tells_how_far_the_plan_is() -> None:
