@@ -49,10 +49,11 @@ STRANGER = Credentials("stranger-key", "stranger-secret")
 LENT_BUCKET = "lent"
 """The bucket of tests of lent credentials: each of these reads below one prefix of it."""
 LENT = {
-    prefix: Credentials(f"{prefix}-key", f"{prefix}-secret")
-    for prefix in ("data", "deletes", "metadata", "again")
+    name: Credentials(f"{name}-key", f"{name}-secret")
+    for prefix in ("data", "deletes", "metadata")
+    for name in (prefix, f"{prefix}-again")
 }
-"""By prefix. `again` reads data too, as what a catalog lends the second time."""
+"""By prefix; `…-again` reads the same, as what a catalog lends the second time."""
 
 WAREHOUSE = "lake"
 """The name of the REST catalog's warehouse, and of the bucket that holds its tables."""
@@ -152,7 +153,7 @@ def _process(folder: Path, ports: list[int]) -> Iterator[subprocess.Popen[bytes]
             {
                 "name": name,
                 "credentials": [_credential(credentials)],
-                "actions": [f"Read:{LENT_BUCKET}/{'data' if name == 'again' else name}/*"],
+                "actions": [f"Read:{LENT_BUCKET}/{name.removesuffix('-again')}/*"],
             }
             for name, credentials in LENT.items()
         ),

@@ -267,6 +267,12 @@ class AccessDenied(Denied):
     code = "ACCESS_DENIED"
 
 
+class ExpiredCredentials(AccessDenied):
+    """Credentials that were lent for a table have ended, and there are no others."""
+
+    code = "EXPIRED_CREDENTIALS"
+
+
 # --- what the table is like ----------------------------------------------------------------------
 
 
@@ -326,6 +332,12 @@ class StorageUnavailable(Unavailable):
 
 class CatalogUnavailable(Unavailable):
     code = "CATALOG_UNAVAILABLE"
+
+
+class CredentialsUnavailable(Unavailable):
+    """Credentials that were lent for a table have ended, and nobody was there to renew them."""
+
+    code = "CREDENTIALS_UNAVAILABLE"
 
 
 class NoWorkers(Unavailable):

@@ -89,6 +89,7 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.Unauthenticated: Status.UNAUTHENTICATED,
     errors.NotPermitted: Status.PERMISSION_DENIED,
     errors.AccessDenied: Status.PERMISSION_DENIED,
+    errors.ExpiredCredentials: Status.PERMISSION_DENIED,
     # valid, and not served
     errors.Unsupported: Status.UNIMPLEMENTED,
     errors.UnsupportedVersion: Status.UNIMPLEMENTED,
@@ -104,6 +105,7 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.Unavailable: Status.UNAVAILABLE,
     errors.StorageUnavailable: Status.UNAVAILABLE,
     errors.CatalogUnavailable: Status.UNAVAILABLE,
+    errors.CredentialsUnavailable: Status.UNAVAILABLE,
     errors.NoWorkers: Status.UNAVAILABLE,
     errors.WorkerBusy: Status.UNAVAILABLE,
     errors.FleetBusy: Status.UNAVAILABLE,

@@ -11,6 +11,7 @@ from floeberg.process.config import option
 from floeberg.process.service import ServiceConfig, is_loopback
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.registration import is_location
+from floeberg.server.catalogs.catalog import CREDENTIAL_SECONDS
 from floeberg.server.planning.manifest_cache import DEFAULT_CACHE_BYTES
 from floeberg.server.planning.segment_files import DEFAULT_DISK_BYTES
 
@@ -69,6 +70,13 @@ class CoordinatorConfig(ServiceConfig):
         "How long a ticket can be redeemed after it was handed out; a year at most.",
         minimum=1,
         maximum=366 * 86400,
+    )
+    credential_seconds: float = option(
+        CREDENTIAL_SECONDS,
+        "How much longer credentials that a catalog lends must be good when they are handed out;"
+        " others are asked for before that.",
+        minimum=0,
+        maximum=86400,
     )
     policies: Path | None = option(
         None,

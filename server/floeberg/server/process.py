@@ -20,6 +20,7 @@ from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
 from floeberg.process.page import StatusRoutes
+from floeberg.process.renewal_metrics import RenewalMetrics
 from floeberg.process.service import advertised_location, is_loopback, is_wildcard
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
 from floeberg.process.tracing import configure_tracing
@@ -102,6 +103,7 @@ class CoordinatorService:
         )
         manifests = _manifest_cache(config)
         registry.register(CacheMetrics(manifests, catalogs))
+        registry.register(RenewalMetrics("floeberg_credential_renewals", lambda: catalogs.renewals))
         at_once = QueriesAtOnce(
             reads, patience_seconds=config.lease_seconds, ask_workers=self._search.ask_now
         )
@@ -283,6 +285,7 @@ def run_coordinator(config: CoordinatorConfig, log_stream: TextIO = sys.stderr) 
         rebase=config.rebase,
         default=config.default_catalog,
         storage_factory=storages,
+        credential_seconds=config.credential_seconds,
     )
     coordinator = CoordinatorService(config, catalogs, storages)
     coordinator.start()

@@ -31,7 +31,7 @@ def config(seaweed: Seaweed) -> StorageConfig:
             StorageCredential(f"{ROOT}/data/", s3_identity(LENT["data"])),
             StorageCredential(f"{ROOT}/deletes/", s3_identity(LENT["deletes"])),
             # what is written there is elsewhere now, and credentials go by what is written
-            StorageCredential("s3a://written/data", s3_identity(LENT["again"])),
+            StorageCredential("s3a://written/data", s3_identity(LENT["data-again"])),
         ),
     )
 

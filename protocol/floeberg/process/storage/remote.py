@@ -46,6 +46,8 @@ _BODY_ATTEMPTS = 3
 
 # s3fs takes what follows for the version of an object
 _VERSION_MARK = "?versionId="
+# which S3 sends with the status of a bad request
+_REFUSALS = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 _SAS_TOKEN = "adls.sas-token."
 _BEYOND_THE_END = ("InvalidRange", "416")
 
@@ -75,7 +77,7 @@ def _named(location: str, exc: Exception) -> FloebergError:
         return MissingFile(location)
     if isinstance(exc, _NO_CREDENTIALS):
         return AccessDenied(f"there are no credentials to read {location} with: {exc}")
-    if isinstance(exc, PermissionError) or status in (401, 403) or code == "InvalidToken":
+    if isinstance(exc, PermissionError) or status in (401, 403) or code in _REFUSALS:
         return refused(location, code)
     return not_served(location, _describe(exc))
 

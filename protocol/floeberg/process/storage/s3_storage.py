@@ -47,7 +47,9 @@ _STATUS = re.compile(r"non-2xx status code: (\d+)")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 # what a store says to whoever asks in the wrong region, in its words and in obstore's
 _ELSEWHERE = ("AuthorizationHeaderMalformed", "PermanentRedirect", "Received redirect without")
-_REFUSALS = frozenset({"ExpiredToken", "InvalidToken", "401", "403"})
+_REFUSALS = frozenset(
+    {"ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "TokenRefreshRequired", "401", "403"}
+)
 _BEYOND_THE_END = frozenset({"InvalidRange", "416"})
 
 _STORE_ERRORS = (BaseError, OSError)
@@ -88,11 +90,7 @@ class S3Storage:
         )
 
     def size(self, location: str) -> int:
-        return self._ask(
-            location,
-            lambda store, key: obstore.head(store, key)["size"],
-            lambda rest: rest.size(location),
-        )
+        return self._ask(location, _size, lambda rest: rest.size(location))
 
     def read_ranges(self, location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         [found] = self.read_many([(location, ranges)])
@@ -258,6 +256,17 @@ class _Elsewhere(FloebergError):
 def _whole(store: S3Store, key: str) -> bytes:
     # chunks joined take half the memory of asking for all and copying it
     return b"".join(obstore.get(store, key).stream(min_chunk_size=_CHUNK_BYTES))
+
+
+def _size(store: S3Store, key: str) -> int:
+    try:
+        return obstore.head(store, key)["size"]
+    except BaseError as exc:
+        if _said(exc) != "400":
+            raise
+        # It has no body that says what is bad, credentials that have expired for one: this has.
+        obstore.get_range(store, key, start=0, length=1)
+        raise
 
 
 async def _ends(place: Place, offset: int) -> bool:

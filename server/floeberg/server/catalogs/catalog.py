@@ -7,11 +7,16 @@ again under its old name, is seen at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from floeberg.process.storage.renewals import CredentialSource, Renewals
 from floeberg.protocol.metadata import TableMetadata
 from floeberg.protocol.storage import StorageConfig
+
+CREDENTIAL_SECONDS = 600.0
+"""How much longer lent credentials must be good when they are handed out, where nothing else is
+said: a plan may take five minutes, and a stream some more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +25,8 @@ class LoadedTable:
 
     `identifier` is the table's name within `catalog`, namespaces first. `metadata_location` is
     where the metadata was written, or None when a catalog hands out metadata alone. `storage`
-    reaches the table's files, with the credentials that the catalog lent for them, if any.
+    reaches the table's files, with the credentials that the catalog lent for them, if any; and
+    `credentials` gives fresh ones, where there are such.
     """
 
     catalog: str
@@ -28,6 +34,7 @@ class LoadedTable:
     metadata: TableMetadata
     metadata_location: str | None
     storage: StorageConfig
+    credentials: CredentialSource | None = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -75,5 +82,23 @@ class Catalog(Protocol):
         requests finds, in any order.
 
         Also raises `BadConfig` where the catalog is such that nothing can ever be found in it.
+        """
+        ...
+
+
+@runtime_checkable
+class LendsCredentials(Protocol):
+    """A catalog that lends credentials for its tables' files."""
+
+    renewals: Renewals
+
+    def lend(
+        self, identifier: tuple[str, ...], table_uuid: str | None, refused: str | None = None
+    ) -> StorageConfig:
+        """Return how the files of a table are reached, with credentials that are good for a while.
+
+        `refused` is the fingerprint of those that a store did not take, which are renewed if they
+        are the ones at hand. Raises `UnknownTable` where there is no such table, or it is another
+        than that of `table_uuid`, and `CredentialsUnavailable` and `ExpiredCredentials`.
         """
         ...

@@ -20,11 +20,12 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from floeberg.process.storage import StorageCache
+from floeberg.process.storage.renewals import Renewals
 from floeberg.protocol.errors import BadConfig
 from floeberg.protocol.storage import StorageFactory
 from floeberg.protocol.suggestions import nearest
 from floeberg.server.catalogs.bounded_calls import DEADLINE_SECONDS
-from floeberg.server.catalogs.catalog import Catalog
+from floeberg.server.catalogs.catalog import CREDENTIAL_SECONDS, Catalog
 from floeberg.server.catalogs.registry import Catalogs
 from floeberg.server.catalogs.warehouse import WarehouseCatalog
 
@@ -120,13 +121,15 @@ def configure_catalogs(
     rebase: Mapping[str, str] | None = None,
     default: str | None = None,
     storage_factory: StorageFactory | None = None,
+    credential_seconds: float = CREDENTIAL_SECONDS,
 ) -> Catalogs:
     """Return the catalogs that a process was told to serve; none is connected before it is asked.
 
     `warehouse` is a directory or prefix, served as the catalog `warehouse`; `flags` are as for
     `read_catalog_flag`, `table` as for `read_catalogs_table`. The first of all, in this order, is
     the default unless `default` names another. `rebase` holds for all of them, but for prefixes
-    that a catalog has itself. Tables' metadata is read through `storage_factory`.
+    that a catalog has itself. Tables' metadata is read through `storage_factory`. Credentials that
+    are lent are renewed `credential_seconds` before they end.
     """
     configs = [CatalogConfig(WAREHOUSE_KIND, WAREHOUSE_KIND, warehouse)] if warehouse else []
     configs += [read_catalog_flag(flag) for flag in flags]
@@ -134,14 +137,20 @@ def configure_catalogs(
     storages = storage_factory or StorageCache()
     return Catalogs(
         [
-            open_catalog(replace(c, rebase={**(rebase or {}), **c.rebase}), storages)
+            open_catalog(
+                replace(c, rebase={**(rebase or {}), **c.rebase}), storages, credential_seconds
+            )
             for c in configs
         ],
         default,
     )
 
 
-def open_catalog(config: CatalogConfig, storage_factory: StorageFactory) -> Catalog:
+def open_catalog(
+    config: CatalogConfig,
+    storage_factory: StorageFactory,
+    credential_seconds: float = CREDENTIAL_SECONDS,
+) -> Catalog:
     """Return the catalog that `config` describes, not yet connected."""
     if config.kind == WAREHOUSE_KIND:
         properties = {key: str(value) for key, value in config.properties.items()}
@@ -167,6 +176,7 @@ def open_catalog(config: CatalogConfig, storage_factory: StorageFactory) -> Cata
         known_as=config.known_as,
         deadline_seconds=config.deadline_seconds,
         storage_factory=storage_factory,
+        renewals=Renewals(int(credential_seconds * 1000)),
     )
 
 

@@ -16,16 +16,18 @@ from pyiceberg.utils.config import Config as LibraryConfig
 from pyiceberg.utils.config import merge_config
 
 from floeberg.process.storage import StorageCache
+from floeberg.process.storage.renewals import CredentialSource, Renewals
 from floeberg.protocol.errors import BadConfig, FloebergError, NotATable, UnknownTable
-from floeberg.protocol.storage import StorageConfig, StorageCredential, StorageFactory
+from floeberg.protocol.storage import StorageConfig, StorageFactory
 from floeberg.protocol.suggestions import nearest
 from floeberg.server.catalogs.bounded_calls import DEADLINE_SECONDS, BoundedCalls
-from floeberg.server.catalogs.catalog import LoadedTable
-from floeberg.server.catalogs.file_properties import file_properties, storage_credentials
+from floeberg.server.catalogs.catalog import CREDENTIAL_SECONDS, LoadedTable
+from floeberg.server.catalogs.file_properties import file_properties
 from floeberg.server.catalogs.foreign_errors import NOT_FOUND, catalog_error
+from floeberg.server.catalogs.lending import Lending
 from floeberg.server.catalogs.metadata_cache import MetadataCache
 from floeberg.server.catalogs.pointer_io import IMPLEMENTATION, MetadataPointer
-from floeberg.server.catalogs.rest_tables import RestTables
+from floeberg.server.catalogs.rest_tables import RestTable, RestTables
 from floeberg.server.catalogs.secrets import SecretValues
 
 T = TypeVar("T")
@@ -44,6 +46,7 @@ class PyIcebergCatalog:
     (`s3.…`, …) go to the table's storage, with what the catalog lends. `known_as` is the name that
     the tables are registered under, where it isn't `name` (a SQL catalog keys its rows by it).
     Every call to the catalog has `deadline_seconds`. Nothing is connected before the first call.
+    What a REST catalog lends for files is renewed as `renewals` say.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class PyIcebergCatalog:
         known_as: str | None = None,
         deadline_seconds: float = DEADLINE_SECONDS,
         storage_factory: StorageFactory | None = None,
+        renewals: Renewals | None = None,
     ) -> None:
         self._name = name
         self._known_as = known_as or name
@@ -65,6 +69,8 @@ class PyIcebergCatalog:
         self._calls = BoundedCalls(f"catalog-{name}", deadline_seconds)
         self._open_storage = storage_factory or StorageCache()
         self.metadata_cache = MetadataCache()
+        self.renewals = renewals or Renewals(int(CREDENTIAL_SECONDS * 1000))
+        self._lending = Lending(name, self._rebase, self._ask_rest, self.renewals)
         self._client: Client | None = None
         _check(name, self._properties)
 
@@ -125,8 +131,23 @@ class PyIcebergCatalog:
         asked = near or list(beside)[:_ASKED_NAMESPACES]
         return [table for name in asked for table in self._tables(beside[name])]
 
+    def lend(
+        self, identifier: tuple[str, ...], table_uuid: str | None, refused: str | None = None
+    ) -> StorageConfig:
+        found = self._lending.lend(identifier, table_uuid, refused)
+        if found is None:
+            self.load(identifier)  # for one that another coordinator has loaded
+            found = self._lending.lend(identifier, table_uuid, refused)
+        if found is None:
+            raise UnknownTable(".".join(identifier))
+        return found
+
     def _loaded(self, identifier: tuple[str, ...], found: _Found) -> LoadedTable:
-        config = StorageConfig(found.file_properties, self._rebase, found.credentials)
+        source: CredentialSource | None = None
+        if found.answer is None:
+            config = StorageConfig(file_properties(found.properties), self._rebase)
+        else:
+            config, source = self._lending.take(identifier, found.answer, found.properties)
         location = found.metadata_location
         if found.metadata is not None:
             where = location or f"the answer of catalog {self._name!r}"
@@ -135,7 +156,7 @@ class PyIcebergCatalog:
             metadata = self.metadata_cache.load(self._open_storage(config), location)
         else:
             raise NotATable(f"catalog {self._name!r} has no metadata for {'.'.join(identifier)}")
-        return LoadedTable(self._name, identifier, metadata, location, config)
+        return LoadedTable(self._name, identifier, metadata, location, config, source)
 
     def _namespaces(self) -> set[tuple[str, ...]]:
         pending = list(self._children(()))
@@ -177,6 +198,13 @@ class PyIcebergCatalog:
             error = catalog_error(self._name, exc, self._secrets)
         raise error from error.__cause__
 
+    def _ask_rest(self, request: Callable[[RestTables], T]) -> T:
+        def call(client: Client) -> T:
+            assert isinstance(client, RestTables), "nobody else lends"
+            return request(client)
+
+        return self._call(call)
+
     def _connected(self) -> Client:
         """Return the client, made at the first call. Two threads that make it at once both may."""
         client = self._client
@@ -196,12 +224,14 @@ class PyIcebergCatalog:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a catalog said of a table: its metadata, or where that is, or both."""
+    """What a catalog said of a table: its metadata, or where that is, or both; and a REST catalog's
+    whole answer."""
 
     metadata: object | None
     metadata_location: str | None
-    file_properties: Mapping[str, str] = field(repr=False)
-    credentials: tuple[StorageCredential, ...] = ()
+    properties: Mapping[str, object] = field(repr=False)
+    """All those of the catalog, or of the table's files."""
+    answer: RestTable | None = None
 
 
 def _open_client(name: str, properties: Mapping[str, object], read_seconds: float) -> Client:
@@ -214,16 +244,14 @@ def _open_client(name: str, properties: Mapping[str, object], read_seconds: floa
 def _look_up(client: Client, identifier: tuple[str, ...]) -> _Found:
     if isinstance(client, RestTables):
         answer = client.load_answer(identifier)
-        files = file_properties(client.properties, answer.config)
-        credentials = storage_credentials(answer.credentials)
-        return _Found(answer.metadata, answer.metadata_location, files, credentials)
+        return _Found(answer.metadata, answer.metadata_location, client.properties, answer)
     try:
         table = client.load_table(identifier)
     except MetadataPointer as pointer:
-        return _Found(None, pointer.location, file_properties(client.properties))
+        return _Found(None, pointer.location, client.properties)
     # a catalog of another's making, which did not use the FileIO that it was given
     document: object = json.loads(table.metadata.model_dump_json())
-    return _Found(document, table.metadata_location, file_properties(table.io.properties))
+    return _Found(document, table.metadata_location, table.io.properties)
 
 
 def _is_possible(part: str) -> bool:

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from floeberg.process.storage.renewals import Renewals
 from floeberg.protocol.commands import TableName
 from floeberg.protocol.errors import BadConfig, FloebergError, UnknownCatalog, UnknownTable
 from floeberg.protocol.suggestions import nearest
-from floeberg.server.catalogs.catalog import Catalog, LoadedTable
+from floeberg.server.catalogs.catalog import Catalog, LendsCredentials, LoadedTable
 from floeberg.server.catalogs.metadata_cache import MetadataCache, RemembersMetadata
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,11 @@ class Catalogs:
         """What the catalogs remember of tables' metadata, of those that do."""
         catalogs = self._by_name.values()
         return [c.metadata_cache for c in catalogs if isinstance(c, RemembersMetadata)]
+
+    @property
+    def renewals(self) -> list[Renewals]:
+        """What the catalogs do about credentials that they lend, of those that do."""
+        return [c.renewals for c in self._by_name.values() if isinstance(c, LendsCredentials)]
 
     def get(self, name: str) -> Catalog:
         """Return the catalog of that name; raises `UnknownCatalog`."""

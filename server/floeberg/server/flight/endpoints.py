@@ -13,6 +13,7 @@ from typing import assert_never
 from floeberg.protocol.errors import FleetBusy, NoWorkers
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.storage import StorageConfig
 from floeberg.protocol.tickets import NO_LIMITS, Origin, ReadOptions, ReadPlan, StreamLimits
 from floeberg.server.catalogs import LoadedTable
 from floeberg.server.config import RedeemAt
@@ -158,7 +159,7 @@ class Endpoints:
             schema_id=scan.schema.schema_id,
             projection=scan.projection,
             tasks=(),  # a ticket has its own
-            storage=planned.table.storage,
+            storage=_lent(planned.table),
             options=ReadOptions(
                 batch_size=None,
                 batch_bytes=self._policy.batch_bytes,
@@ -177,6 +178,13 @@ class Endpoints:
                 return (*named, REUSE_CONNECTION)
             case _:
                 assert_never(self._policy.redeem_at)
+
+
+def _lent(table: LoadedTable) -> StorageConfig:
+    """Return how workers reach a table's files: with what is good for a while longer, however long
+    the plan took."""
+    held = table.storage
+    return held if table.credentials is None else table.credentials.current(held)
 
 
 def origin_of(planned: PlannedScan) -> Origin:

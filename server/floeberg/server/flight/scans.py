@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from floeberg.process.storage.renewing import RenewingStorage
 from floeberg.protocol.actions import ExplainedEndpoint, Explanation
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.bodies import dump_json
@@ -22,7 +23,7 @@ from floeberg.protocol.errors import Cancelled, PlanTooLarge
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.status import QueryKind
-from floeberg.protocol.storage import StorageFactory
+from floeberg.protocol.storage import Storage, StorageFactory
 from floeberg.protocol.types import Json
 from floeberg.server.access import Caller
 from floeberg.server.catalogs import Catalogs, LoadedTable
@@ -218,7 +219,7 @@ class Scans:
 
     def plan_resolved(self, table: LoadedTable, scan: ResolvedScan, run: PlanRun) -> Plan:
         """Return the plan of a scan that was resolved elsewhere."""
-        storage = self._open_storage(table.storage)
+        storage = self._storage(table)
         plan = run.plan = plan_files(scan, storage, self._cache(table), run)
         return plan
 
@@ -273,12 +274,17 @@ class Scans:
         caller = caller or self._anybody
         with self._run(command, caller, is_cancelled, "count") as run:
             found = self._resolve(command, caller, Stopwatch(enter=run.enter), run)
-            storage = self._open_storage(found.table.storage)
+            storage = self._storage(found.table)
             return count(found.scan, storage, self._cache(found.table), run), found.scan
 
     def worker_locations(self) -> tuple[str, ...]:
         """Return where tickets may be redeemed now, as an endpoint would name it."""
         return self._endpoints.locations()
+
+    def _storage(self, table: LoadedTable) -> Storage:
+        if table.credentials is None:
+            return self._open_storage(table.storage)
+        return RenewingStorage(table.storage, self._open_storage, table.credentials)
 
     def _cache(self, table: LoadedTable) -> ManifestCache:
         return self._manifests.within(table.storage.store)
