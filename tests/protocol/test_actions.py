@@ -71,7 +71,7 @@ def test_a_reply_that_is_not_understood_is_an_error(raw: bytes):
 def test_every_action_is_listed_once():
     names = [name for name, _ in DESCRIPTIONS]
 
-    assert len(set(names)) == len(names) == 12
+    assert len(set(names)) == len(names) == 13
     assert all(name.startswith("floeberg.") for name in names)
 
 

@@ -22,7 +22,7 @@ from floeberg.protocol.plan_codec import MalformedPlan, decode_plan, encode_plan
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.schema import Schema
-from floeberg.protocol.storage import StorageConfig, StorageCredential
+from floeberg.protocol.storage import CredentialRenewal, StorageConfig, StorageCredential
 from floeberg.protocol.task_codec import encode_tasks
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import Json, LongType, NestedField, StructType
@@ -93,6 +93,15 @@ def test_credentials_are_secrets_and_those_that_prefixes_share_are_written_once(
     assert raw.count(b"hunter2") == 1
     assert b"hunter" not in document_of(raw)
     assert b"s3://lake/data" not in document_of(raw)
+
+
+def test_what_a_worker_shows_for_fresh_credentials_is_a_secret_too():
+    renewal = CredentialRenewal("lake.db.t", b"token \x00\xff")
+    raw = encode_plan(replace(PLAN, storage=StorageConfig(renewal=renewal)))
+
+    assert decode_plan(raw).storage.renewal == renewal
+    assert b"renewal" not in document_of(raw)
+    assert "token" not in repr(decode_plan(raw).storage).replace("token=", "")
 
 
 @given(st.data())
@@ -174,6 +183,11 @@ def test_the_bodies_that_these_tests_pack_are_right():
         (packed(good_document(), {"properties": {}, "keys": ["?"]}), "can't be decoded"),
         (packed(good_document(), {**GOOD_SECRETS, "credentials": [{}]}), "can't be decoded"),
         (packed(good_document(), {**GOOD_SECRETS, "credentials": 1}), "can't be decoded"),
+        (packed(good_document(), {**GOOD_SECRETS, "renewal": {}}), "can't be decoded"),
+        (
+            packed(good_document(), {**GOOD_SECRETS, "renewal": {"table": "t", "token": "?"}}),
+            "can't be decoded",
+        ),
         (packed(good_document(), GOOD_SECRETS, size=3), "can't be decoded"),
         (packed(good_document(), GOOD_SECRETS, size=2**32 - 1), "plan of 4294967295 bytes"),
     ],

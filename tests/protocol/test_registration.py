@@ -7,11 +7,15 @@ from floeberg.protocol.errors import BadCommand, Unauthenticated
 from floeberg.protocol.registration import (
     CLOCK_TOLERANCE_MS,
     LEAVE_WORKER,
+    AskCredentials,
     AskWorker,
     LeaveWorker,
+    LentByPrefix,
+    LentCredentials,
     RegisterWorker,
     RenewWorker,
     ReplayGuard,
+    Sealed,
     WorkerAnswer,
     WorkerLoad,
     open_registration,
@@ -36,23 +40,32 @@ RENEW = RenewWorker(
 
 
 ASK = AskWorker(coordinator_id="c1", question="q" * 24, lease_seconds=10.0)
+ASK_CREDENTIALS = AskCredentials(worker_id="w1", question="q" * 24, table="dGFibGU=", refused="f")
+LENT = LentCredentials(
+    question="q" * 24,
+    properties={"s3.secret-access-key": "hunter2"},
+    credentials=(LentByPrefix(prefixes=("s3://b/",), properties={"s3.session-token": "hunter2"}),),
+)
 ANSWER = WorkerAnswer(question="q" * 24, introduction=REGISTER, state="draining", load=RENEW.load)
 
 
 @pytest.mark.parametrize(
     "message",
-    [REGISTER, RENEW, LeaveWorker(worker_id="w1"), ASK, ANSWER],
+    [REGISTER, RENEW, LeaveWorker(worker_id="w1"), ASK, ANSWER, ASK_CREDENTIALS, LENT],
     ids=lambda message: type(message).__name__,
 )
-def test_a_message_comes_through_once(
-    message: RegisterWorker | RenewWorker | LeaveWorker | AskWorker | WorkerAnswer,
-):
+def test_a_message_comes_through_once(message: Sealed):
     raw = seal_registration(message, KEYRING, now_ms=NOW)
     guard = ReplayGuard()
 
     assert open_registration(type(message), raw, KEYRING, guard, now_ms=NOW + 5) == message
     with pytest.raises(Unauthenticated, match="sent before"):
         open_registration(type(message), raw, KEYRING, guard, now_ms=NOW + 6)
+
+
+def test_credentials_are_in_no_repr_and_in_clear_in_no_message():
+    assert "hunter2" not in repr(LENT)
+    assert b"hunter2" not in seal_registration(LENT, KEYRING, now_ms=NOW)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,10 @@ def answers(clock: Clock) -> Answers:
     return Answers(KEYS, lambda: ME, lambda: LOAD, clock=clock, now_ms=lambda: NOW_MS)
 
 
-def question(coordinator: str = "c1", keys: Keyring = KEYS) -> bytes:
-    ask = AskWorker(coordinator_id=coordinator, question="q" * 24, lease_seconds=10.0)
+def question(coordinator: str = "c1", keys: Keyring = KEYS, location: str | None = None) -> bytes:
+    ask = AskWorker(
+        coordinator_id=coordinator, question="q" * 24, lease_seconds=10.0, location=location
+    )
     return seal_registration(ask, keys, now_ms=NOW_MS)
 
 
@@ -89,3 +91,17 @@ def test_a_worker_that_nobody_asked_needs_nobody_to_know(answers: Answers) -> No
     answers.drain()
 
     assert answers.all_know_of_draining
+
+
+def test_coordinators_are_known_by_where_they_are_for_as_long_as_they_have_this_worker(
+    answers: Answers, clock: Clock
+) -> None:
+    here, there = "grpc+tcp://lake:8815", "grpc+tcp://other:8815"
+    for coordinator, location in (("c1", here), ("c2", here), ("c3", None), ("c4", there)):
+        answers.answer(question(coordinator, location=location))
+
+    assert answers.locations == (here, there)
+    clock.seconds += 9
+    answers.answer(question("c4", location=there))
+    clock.seconds += 2
+    assert answers.locations == (there,)

@@ -18,7 +18,12 @@ from pydantic import BaseModel, Field, ValidationError
 from floeberg.protocol.bodies import Reply, Request, parse_body
 from floeberg.protocol.commands import ScanCommand, Table
 from floeberg.protocol.errors import FloebergError
-from floeberg.protocol.registration import LEAVE_WORKER, REGISTER_WORKER, RENEW_WORKER
+from floeberg.protocol.registration import (
+    LEAVE_WORKER,
+    LEND_CREDENTIALS,
+    REGISTER_WORKER,
+    RENEW_WORKER,
+)
 from floeberg.protocol.status import Status, StatusRequest
 from floeberg.protocol.types import Json
 
@@ -280,6 +285,7 @@ DESCRIPTIONS: tuple[tuple[str, str], ...] = (
     (REGISTER_WORKER, "a worker joins (sealed)"),
     (RENEW_WORKER, "a worker stays (sealed)"),
     (LEAVE_WORKER, "a worker leaves (sealed)"),
+    (LEND_CREDENTIALS, "a worker asks for credentials of a table that it reads (sealed)"),
 )
 """Every action with its description, for ListActions."""
 

@@ -2,17 +2,18 @@
 
     kind, 1 byte: 1 for tasks that are listed, 2 for tasks that manifests name
     length of the secrets, 4 bytes | secrets, JSON:
-        {"properties": {…}, "keys": [base64, …], "credentials": [{"prefixes": […], …}, …]}
+        {"properties": {…}, "keys": [base64, …], "credentials": [{"prefixes": […], …}, …],
+         "renewal": {"table": …, "token": base64}}
     length of the document, 4 bytes | document, compressed with zstd:
         CRC-32 of what follows, 4 bytes
         length of the description, 4 bytes | description, JSON | tables, see `task_codec` and
         `named_task_codec`
 
 Numbers are big-endian, but for those in tables. Credentials are there where a catalog lent some,
-each once for all its prefixes. Storage properties and the key metadata of files
-are apart and are not compressed. A caller chooses what is in the filter and sees how long the
-ticket is: from how well a guess compresses together with a secret, the secret could be read letter
-by letter.
+each once for all its prefixes, and the renewal where it lends others later. Storage properties and
+the key metadata of files are apart and are not compressed. A caller chooses what is in the filter
+and sees how long the ticket is: from how well a guess compresses together with a secret, the secret
+could be read letter by letter.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ from floeberg.protocol.planned_objects import as_planned
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.schema import Schema
-from floeberg.protocol.storage import StorageConfig, credentials_from_json, credentials_to_json
+from floeberg.protocol.storage import (
+    CredentialRenewal,
+    StorageConfig,
+    credentials_from_json,
+    credentials_to_json,
+)
 from floeberg.protocol.task_codec import EncodedTasks, TaskEncoder, decode_tasks, encode_tasks
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.types import Json, StructType, parse_type
@@ -201,6 +207,7 @@ def _plan(decode: _DecodeTasks, described: Json, tables: memoryview, secrets: Js
             dict(secrets["properties"]),
             dict(described["rebase"]),
             credentials_from_json(secrets.get("credentials", [])),
+            _renewal(secrets.get("renewal")),
         ),
         options=ReadOptions(**options),
     )
@@ -210,7 +217,16 @@ def _storage_secrets(storage: StorageConfig) -> Json:
     secrets: dict[str, Json] = {"properties": dict(storage.properties)}
     if storage.credentials:
         secrets["credentials"] = credentials_to_json(storage.credentials)
+    if storage.renewal is not None:
+        token = base64.b64encode(storage.renewal.token).decode()
+        secrets["renewal"] = {"table": storage.renewal.table, "token": token}
     return secrets
+
+
+def _renewal(raw: Json) -> CredentialRenewal | None:
+    if raw is None:
+        return None
+    return CredentialRenewal(str(raw["table"]), base64.b64decode(raw["token"], validate=True))
 
 
 def _projection(raw: Json) -> Schema:

@@ -2,7 +2,8 @@
 
 A worker that knows its coordinators sends them three. A coordinator that knows where workers are
 asks them with one, and a worker's answer stands for joining and renewing; it is sealed as well, and
-names the question, so that an older answer is none.
+names the question, so that an older answer is none. So is the answer to what a worker asks for
+while it reads: credentials of a table.
 
 The seal shows that who sends belongs to the fleet. A message also names its action, the time when
 it was made and a number used once, so that an eavesdropper can't send it again: each side takes
@@ -17,7 +18,7 @@ import os
 import re
 import threading
 from collections.abc import Callable
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -30,11 +31,13 @@ CLOCK_TOLERANCE_MS = 60_000
 REGISTER_WORKER = "floeberg.register-worker"
 RENEW_WORKER = "floeberg.renew-worker"
 LEAVE_WORKER = "floeberg.leave-worker"
-SEALED_ACTIONS = (REGISTER_WORKER, RENEW_WORKER, LEAVE_WORKER)
+LEND_CREDENTIALS = "floeberg.lend-credentials"
+SEALED_ACTIONS = (REGISTER_WORKER, RENEW_WORKER, LEAVE_WORKER, LEND_CREDENTIALS)
 ASK_WORKER = "floeberg.ask-worker"
 """The one that a worker takes."""
 ANSWER = "floeberg.ask-worker.answer"
-"""No action: what an answer's seal says that it is."""
+LENT = "floeberg.lend-credentials.answer"
+"""No actions: what an answer's seal says that it is."""
 
 _LOCATION = re.compile(
     r"grpc(\+tcp|\+tls)?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})"
@@ -152,13 +155,15 @@ class Lease(_Message):
 class AskWorker(_Message):
     """A coordinator that found a worker asks who it is, and how it is. With the answer it has that
     worker for `lease_seconds`. `question` is new each time. `over` are as in a `Lease`, of what the
-    worker reported the time before.
+    worker reported the time before. `location` is where the worker reaches the coordinator, which
+    earlier versions do not say.
     """
 
     coordinator_id: Name
     question: Annotated[str, Field(min_length=16, max_length=64)]
     lease_seconds: Seconds
     over: tuple[Name, ...] = ()
+    location: Location | None = None
 
 
 class WorkerAnswer(_Message):
@@ -170,6 +175,35 @@ class WorkerAnswer(_Message):
     load: WorkerLoad = WorkerLoad()
 
 
+class AskCredentials(_Message):
+    """A worker needs fresh credentials for a table. `table` is what its ticket holds, in base64
+    (see `floeberg.protocol.lending`), `question` is new each time. `refused` is the fingerprint of
+    those that the store did not take, None where they end.
+    """
+
+    worker_id: Name
+    question: Annotated[str, Field(min_length=16, max_length=64)]
+    table: Annotated[str, Field(max_length=8192)]
+    refused: Name | None = None
+
+
+class LentByPrefix(_Message):
+    """What prefixes of locations share."""
+
+    prefixes: tuple[str, ...]
+    properties: Annotated[dict[str, str], Field(repr=False)]
+
+
+class LentCredentials(_Message):
+    """The answer to `question`: storage properties, and credentials by prefix as tickets have them.
+    Secret: the repr leaves them out.
+    """
+
+    question: Annotated[str, Field(min_length=16, max_length=64)]
+    properties: Annotated[dict[str, str], Field(repr=False)]
+    credentials: Annotated[tuple[LentByPrefix, ...], Field(repr=False)] = ()
+
+
 class _Envelope(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -179,18 +213,29 @@ class _Envelope(BaseModel):
     body: dict[str, object]
 
 
-Message = TypeVar("Message", RegisterWorker, RenewWorker, LeaveWorker, AskWorker, WorkerAnswer)
+Sealed: TypeAlias = (
+    RegisterWorker
+    | RenewWorker
+    | LeaveWorker
+    | AskWorker
+    | WorkerAnswer
+    | AskCredentials
+    | LentCredentials
+)
+Message = TypeVar("Message", bound=Sealed)
 _ACTIONS: dict[type[BaseModel], str] = {
     RegisterWorker: REGISTER_WORKER,
     RenewWorker: RENEW_WORKER,
     LeaveWorker: LEAVE_WORKER,
     AskWorker: ASK_WORKER,
     WorkerAnswer: ANSWER,
+    AskCredentials: LEND_CREDENTIALS,
+    LentCredentials: LENT,
 }
 
 
 def seal_registration(
-    message: RegisterWorker | RenewWorker | LeaveWorker | AskWorker | WorkerAnswer,
+    message: Sealed,
     keyring: Keyring,
     *,
     now_ms: int,

@@ -81,6 +81,15 @@ class StorageCredential:
 
 
 @dataclass(frozen=True, slots=True)
+class CredentialRenewal:
+    """How a worker has credentials renewed: the table's name, for people, and what to show to a
+    coordinator, which opens it (`floeberg.protocol.lending`)."""
+
+    table: str
+    token: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class StorageConfig:
     """How a table's files are reached.
 
@@ -88,12 +97,13 @@ class StorageConfig:
     secret: the repr leaves their values out. `credentials` go before them, each for its locations.
     `rebase` replaces location prefixes before anything is opened, longest prefix first: for a
     warehouse that was copied from where its metadata says it is. Credentials are for locations as
-    metadata has them.
+    metadata has them; `renewal` is there where they can be renewed.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     rebase: Mapping[str, str] = field(default_factory=dict)
     credentials: tuple[StorageCredential, ...] = ()
+    renewal: CredentialRenewal | None = None
 
     @property
     def store(self) -> Hashable:

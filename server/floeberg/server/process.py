@@ -33,6 +33,7 @@ from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.at_once import QueriesAtOnce
 from floeberg.server.flight.cache_metrics import CacheMetrics
 from floeberg.server.flight.endpoints import ScanPolicy
+from floeberg.server.flight.lending import Lender
 from floeberg.server.flight.looking import FlightAsker, Resolver, WorkerSearch, system_addresses
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.plan_runs import PlanRuns
@@ -84,6 +85,7 @@ class CoordinatorService:
             registry,
             resolve=resolve,
             connect=partial(FlightAsker, tls=tls),
+            own_location=lambda: self._dialled,
         )
         policy = ScanPolicy(
             ticket_seconds=config.ticket_seconds,
@@ -143,7 +145,8 @@ class CoordinatorService:
                 config.max_queries_at_once,
             ),
         )
-        self._actions = Actions(catalogs, self.members, self._scans, self._facts)
+        lender = Lender(catalogs, keyring)
+        self._actions = Actions(catalogs, self.members, self._scans, self._facts, lender)
         self._gate = configured_gate(config, registry)
         self._proxy = Proxy(self.members, keyring, registry, self._gate, tls)
         self._rest: RestService | None = None
@@ -173,6 +176,8 @@ class CoordinatorService:
         self._server: CoordinatorServer | None = None
         self._stopping = False
         self.location = ""
+        self._dialled: str | None = None
+        """Where other machines reach this process, if that is known."""
 
     def start(self) -> None:
         """Bind, and answer. Raises `BadConfig` for addresses that can't be used."""
@@ -199,6 +204,8 @@ class CoordinatorService:
             self._server.port,
             tls=config.serves_tls,
         )
+        if config.advertise is not None or not is_wildcard(config.host):
+            self._dialled = self.location
         self._http.start()
         if self._health is not None:
             self._health.start()

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.protocol.actions import DESCRIPTIONS
-from floeberg.protocol.registration import ASK_WORKER, RENEW_WORKER
+from floeberg.protocol.registration import ASK_WORKER, LEND_CREDENTIALS, RENEW_WORKER
 from tests.fuzz.hostile.mutations import STRANGE, changed_bytes, changed_json, changed_text
 from tests.fuzz.hostile.target import PASSWORD, PEOPLE, TOKEN, Target, unpadded
 from tests.support.callers import bearing
@@ -138,11 +138,19 @@ def _question(target: Target, random: Random) -> Attack:
     return Attack(f"question {body.hex()}", _judged(target, found, may_answer=is_same))
 
 
+def _lending(target: Target, random: Random) -> Attack:
+    body = changed_bytes(target.lending, random)
+    found = _answer(lambda: list(target.coordinator.do_action(fl.Action(LEND_CREDENTIALS, body))))
+    is_same = body == target.lending
+    return Attack(f"lending {body.hex()}", _judged(target, found, may_answer=is_same))
+
+
 _KINDS: tuple[Callable[[Target, Random], Attack], ...] = (
     *(_ticket, _stolen_ticket, _token, _command, _action, _path, _registration, _question),
+    _lending,
     _login,  # a password takes a tenth of a second
 )
-_WEIGHTS = (300, 100, 250, 150, 100, 50, 50, 50, 1)
+_WEIGHTS = (300, 100, 250, 150, 100, 50, 50, 50, 50, 1)
 
 _CALLS: tuple[Callable[[Target, fl.FlightCallOptions], Callable[[], object]], ...] = (
     lambda target, options: lambda: target.coordinator.get_flight_info(PEOPLE, options),

@@ -6,6 +6,7 @@ import base64
 import logging
 import sys
 import tempfile
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,13 @@ from typing import Any
 import pyarrow.flight as fl
 
 from floeberg.process.auth.sessions import seal_session, wall_clock_ms
-from floeberg.protocol.registration import AskWorker, RenewWorker, seal_registration
+from floeberg.protocol.lending import LentTable, seal_table
+from floeberg.protocol.registration import (
+    AskCredentials,
+    AskWorker,
+    RenewWorker,
+    seal_registration,
+)
 from tests.support.callers import bearing, password_file, secret_file
 from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.identity_provider import AUDIENCE, ISSUER, IdentityProvider
@@ -48,6 +55,8 @@ class Target:
     registration: bytes
     question: bytes
     """Of a coordinator to the worker."""
+    lending: bytes
+    """Of a worker to the coordinator, for credentials."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -76,6 +85,17 @@ def running_target() -> Iterator[Target]:
         jwt = (folder / "jwt").read_text()
         registration = RenewWorker(worker_id=worker.worker_id)
         question = AskWorker(coordinator_id="c-1", question="q" * 24, lease_seconds=10.0)
+        people = LentTable(
+            catalog="warehouse",
+            identifier=("db", "people"),
+            table_uuid=None,
+            until_ms=in_a_day,
+        )
+        lending = AskCredentials(
+            worker_id=worker.worker_id,
+            question="q" * 24,
+            table=b64encode(seal_table(people, fleet.keys)).decode(),
+        )
         yield Target(
             fleet,
             coordinator,
@@ -84,6 +104,7 @@ def running_target() -> Iterator[Target]:
             (TOKEN, session, jwt),
             seal_registration(registration, fleet.keys, now_ms=wall_clock_ms()),
             seal_registration(question, fleet.keys, now_ms=wall_clock_ms()),
+            seal_registration(lending, fleet.keys, now_ms=wall_clock_ms()),
         )
 
 

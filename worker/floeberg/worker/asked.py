@@ -27,6 +27,7 @@ from floeberg.protocol.sealing import Keyring
 class _Asker:
     lease_until: float
     knows_of_draining: bool
+    location: str | None
 
 
 class Askers:
@@ -45,14 +46,26 @@ class Askers:
         self._askers: dict[str, _Asker] = {}
 
     def answered(
-        self, coordinator_id: str, lease_seconds: float, *, is_draining: bool, at: float
+        self,
+        coordinator_id: str,
+        lease_seconds: float,
+        *,
+        is_draining: bool,
+        at: float,
+        location: str | None = None,
     ) -> None:
-        self._askers[coordinator_id] = _Asker(at + lease_seconds, is_draining)
+        self._askers[coordinator_id] = _Asker(at + lease_seconds, is_draining, location)
 
     def names(self, at: float) -> tuple[str, ...]:
         """Return the ids of the coordinators that have this worker."""
         self._askers = {name: a for name, a in self._askers.items() if a.lease_until > at}
         return tuple(sorted(self._askers))
+
+    def locations(self, at: float) -> tuple[str, ...]:
+        """Return where these coordinators are, of those that have said so."""
+        self.names(at)
+        found = (asker.location for asker in self._askers.values())
+        return tuple(dict.fromkeys(location for location in found if location is not None))
 
     def all_know_of_draining(self, at: float) -> bool:
         """Say whether no coordinator has this worker without knowing that it drains."""
@@ -103,6 +116,7 @@ class Answers:
                 asked.lease_seconds,
                 is_draining=is_draining,
                 at=self._clock(),
+                location=asked.location,
             )
         answer = WorkerAnswer(
             question=asked.question,
@@ -122,6 +136,12 @@ class Answers:
         """The ids of the coordinators that have this worker by its answers."""
         with self._lock:
             return self._askers.names(self._clock())
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Where the coordinators are that have this worker by its answers, as far as they say."""
+        with self._lock:
+            return self._askers.locations(self._clock())
 
     @property
     def all_know_of_draining(self) -> bool:

@@ -48,6 +48,13 @@ class WorkerConfig(ServiceConfig):
         " sixteenth of `memory_bytes`. A footer takes some 2 kB for each column of each row group.",
         minimum=0,
     )
+    credential_seconds: float = option(
+        60.0,
+        "How long before they end credentials that a catalog lent are replaced by others, which a"
+        " coordinator has.",
+        minimum=0,
+        maximum=86400,
+    )
     on: Literal["host", "ray"] = option(
         "host",
         "Where the worker runs: `host`, in this process; `ray`, as actors of a Ray cluster, which"

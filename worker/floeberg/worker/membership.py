@@ -19,17 +19,22 @@ import pyarrow.flight as fl
 
 from floeberg.process.calling import DIAL_AGAIN_SOON, NO_TLS, ClientTls
 from floeberg.protocol.bodies import parse_body
-from floeberg.protocol.errors import FloebergError, Unavailable
+from floeberg.protocol.errors import FloebergError, Unauthenticated, Unavailable
 from floeberg.protocol.flight_errors import from_flight
 from floeberg.protocol.registration import (
     LEAVE_WORKER,
+    LEND_CREDENTIALS,
     REGISTER_WORKER,
     RENEW_WORKER,
+    AskCredentials,
     Lease,
     LeaveWorker,
+    LentCredentials,
     RegisterWorker,
     RenewWorker,
+    ReplayGuard,
     WorkerLoad,
+    open_registration,
     seal_registration,
 )
 from floeberg.protocol.sealing import Keyring
@@ -105,7 +110,7 @@ class Coordinator(Protocol):
 
 
 class FlightCoordinator:
-    """A coordinator behind a Flight URI."""
+    """A coordinator behind a Flight URI. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -116,6 +121,7 @@ class FlightCoordinator:
     ) -> None:
         self._keyring = keyring
         self._now_ms = now_ms
+        self._guard = ReplayGuard()
         self._client = fl.FlightClient(
             uri, generic_options=list(DIAL_AGAIN_SOON), **tls.arguments()
         )
@@ -128,6 +134,23 @@ class FlightCoordinator:
                 name = RENEW_WORKER
             case LeaveWorker():
                 name = LEAVE_WORKER
+        results = self._call(name, message, seconds)
+        if isinstance(message, LeaveWorker) or not results:
+            return None
+        return parse_body(Lease, results[0], name)
+
+    def lend(self, message: AskCredentials, seconds: float) -> LentCredentials:
+        """Ask for credentials, and return them. Raises `FloebergError`, and `Unauthenticated` for
+        an answer that is to another question or not of this fleet."""
+        raw = next(iter(self._call(LEND_CREDENTIALS, message, seconds)), b"")
+        lent = open_registration(
+            LentCredentials, raw, self._keyring, self._guard, now_ms=self._now_ms()
+        )
+        if lent.question != message.question:
+            raise Unauthenticated("the coordinator answered another question than it was asked")
+        return lent
+
+    def _call(self, name: str, message: Message | AskCredentials, seconds: float) -> list[bytes]:
         body = seal_registration(message, self._keyring, now_ms=self._now_ms())
         try:
             results = list(
@@ -135,9 +158,7 @@ class FlightCoordinator:
             )
         except (fl.FlightError, OSError, ValueError, KeyError, NotImplementedError) as exc:
             raise from_flight(exc) from exc
-        if isinstance(message, LeaveWorker) or not results:
-            return None
-        return parse_body(Lease, results[0].body.to_pybytes(), name)
+        return [result.body.to_pybytes() for result in results]
 
     def close(self) -> None:
         self._client.close()

@@ -22,8 +22,10 @@ from floeberg.process.http import HttpService, new_registry
 from floeberg.process.lifecycle import Stop, end_process, wait_until, write_ready_file
 from floeberg.process.logs import configure_logging
 from floeberg.process.page import StatusRoutes
+from floeberg.process.renewal_metrics import RenewalMetrics
 from floeberg.process.service import advertised_location, is_loopback
 from floeberg.process.storage import LoggedStorage, StorageCache, open_storage
+from floeberg.process.storage.renewals import Renewals
 from floeberg.process.tracing import configure_tracing
 from floeberg.process.version import floeberg_version
 from floeberg.protocol.errors import BadConfig, ServerUnavailable
@@ -34,6 +36,7 @@ from floeberg.worker.asked import Answers
 from floeberg.worker.budget import Budget
 from floeberg.worker.cache import DEFAULT_CACHE_BYTES, LoadingCache
 from floeberg.worker.config import WorkerConfig
+from floeberg.worker.credentials import WorkerCredentials
 from floeberg.worker.files.windows import Ahead
 from floeberg.worker.membership import FlightCoordinator, Membership
 from floeberg.worker.memory import use_returnable_memory
@@ -84,6 +87,18 @@ class WorkerService:
         streams = StreamLog()
         self._failures = Failures(registry)
         self._tls_files = TlsFiles.of(config, registry)
+        tls = config.client_tls()
+        self._credentials = WorkerCredentials(
+            self.worker_id,
+            self._coordinators,
+            partial(FlightCoordinator, keyring=self._keyring, tls=tls),
+            Renewals(int(config.credential_seconds * 1000)),
+        )
+        registry.register(
+            RenewalMetrics(
+                "floeberg_worker_credential_renewals", lambda: [self._credentials.renewals]
+            )
+        )
         self._redeemer = Redeemer(
             self._keyring,
             self._budget,
@@ -99,6 +114,7 @@ class WorkerService:
             storages,
             streams,
             tell=self._tell_load,
+            credentials=self._credentials.source,
         )
         self._facts = WorkerFacts(
             self.worker_id,
@@ -219,6 +235,12 @@ class WorkerService:
         told = self._membership.seats if self._membership else {}
         return told | dict.fromkeys(self._answers.askers, True)
 
+    def _coordinators(self) -> tuple[str, ...]:
+        """Return where coordinators are, those first that have this worker."""
+        told = self._membership.seats if self._membership else {}
+        members = [uri for uri, is_member in told.items() if is_member]
+        return tuple(dict.fromkeys([*members, *self._answers.locations, *told]))
+
     def _status(self) -> WorkerStatus:
         return self._facts.status(self.location, self._http.uri)
 
@@ -259,6 +281,7 @@ class WorkerService:
             closing.start()
             closing.join(SHUTDOWN_SECONDS)
             ended = not closing.is_alive()
+        self._credentials.close()
         if self._health is not None:
             self._health.stop()
         self._http.stop()

@@ -18,6 +18,8 @@ import pyarrow as pa
 from floeberg.process.auth import Principal, check_redeemer
 from floeberg.process.background import Background
 from floeberg.process.storage.abandonable import AbandonableStorage
+from floeberg.process.storage.renewals import CredentialSource
+from floeberg.process.storage.renewing import RenewingStorage
 from floeberg.process.tracing import begin_span
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.errors import Cancelled, FloebergError, LimitExceeded, ServerUnavailable
@@ -75,7 +77,10 @@ class Stream:
 
 
 class Redeemer:
-    """Turns tickets into streams. Safe to use from several threads."""
+    """Turns tickets into streams. Safe to use from several threads.
+
+    `credentials` gives fresh ones for a plan, where there are such.
+    """
 
     def __init__(
         self,
@@ -87,6 +92,7 @@ class Redeemer:
         log: StreamLog,
         *,
         tell: Callable[[], None] = lambda: None,
+        credentials: Callable[[ReadPlan], CredentialSource | None] = lambda plan: None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         """`tell` is called when a stream begins or ends that coordinators count."""
@@ -97,6 +103,7 @@ class Redeemer:
         self._open_storage = open_storage
         self._log = log
         self._tell_coordinators = tell
+        self._credentials = credentials
         self._now_ms = now_ms
         self._requests = Background(_REQUESTS_AT_ONCE, "floeberg-request")
         self._query_rows = QueryRows()
@@ -189,7 +196,7 @@ class Redeemer:
             with self._log.follow(record):
                 if ticket.limits.is_counted:
                     self._tell_coordinators()
-                storage = AbandonableStorage(self._open_storage(plan.storage), ask, check)
+                storage = AbandonableStorage(self._storage(plan), ask, check)
                 for placed in self._read(plan, storage, resume=ticket.resume):
                     check()
                     rows, size = placed.batch.num_rows, placed.batch.nbytes
@@ -212,6 +219,12 @@ class Redeemer:
             self._tell(record)
             if ticket.limits.is_counted:
                 self._tell_coordinators()
+
+    def _storage(self, plan: ReadPlan) -> Storage:
+        source = self._credentials(plan)
+        if source is None:
+            return self._open_storage(plan.storage)
+        return RenewingStorage(plan.storage, self._open_storage, source)
 
     def _tell(self, record: StreamRecord) -> None:
         """Count and log a stream that has ended."""

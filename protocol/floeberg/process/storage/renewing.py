@@ -14,6 +14,7 @@ import pyarrow as pa
 from floeberg.process.storage.credentials import (
     earliest_expiry_ms,
     expiry_ms,
+    fingerprint,
     properties_for,
     with_credentials_of,
 )
@@ -140,7 +141,7 @@ class RenewingStorage:
             raise (why if isinstance(error, ExpiredCredentials) else error) from why
         except FloebergError as why:
             raise error from why
-        if config is refused or config == refused:
+        if fingerprint(config) == fingerprint(refused):
             raise error
         logger.info("credentials replaced", extra={"code": error.code})
         return self._with(config)

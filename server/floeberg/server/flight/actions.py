@@ -29,12 +29,19 @@ from floeberg.protocol.actions import (
 )
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand
-from floeberg.protocol.registration import LEAVE_WORKER, REGISTER_WORKER, RENEW_WORKER, Lease
+from floeberg.protocol.registration import (
+    LEAVE_WORKER,
+    LEND_CREDENTIALS,
+    REGISTER_WORKER,
+    RENEW_WORKER,
+    Lease,
+)
 from floeberg.protocol.suggestions import quoted
 from floeberg.server.access import Caller
 from floeberg.server.access.describing import describe_for, list_snapshots_for, status_for
 from floeberg.server.catalogs import Catalogs
 from floeberg.server.flight.endpoints import PlannedScan
+from floeberg.server.flight.lending import Lender
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.scans import IsCancelled, Scans, nobody_leaves
 from floeberg.server.flight.status import CoordinatorFacts
@@ -53,6 +60,7 @@ class Actions:
         members: Members,
         scans: Scans,
         facts: CoordinatorFacts,
+        lender: Lender,
     ) -> None:
         self._catalogs = catalogs
         self._members = members
@@ -71,6 +79,7 @@ class Actions:
             REGISTER_WORKER: lambda body, *_: [_json(members.register(body))],
             RENEW_WORKER: lambda body, *_: [_json(members.renew(body))],
             LEAVE_WORKER: lambda body, *_: self._leave(body),
+            LEND_CREDENTIALS: lambda body, *_: [lender.lend(body)],
         }
 
     def descriptions(self) -> list[tuple[str, str]]:

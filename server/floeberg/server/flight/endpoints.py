@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from floeberg.protocol.errors import FleetBusy, NoWorkers
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.storage import StorageConfig
 from floeberg.protocol.tickets import NO_LIMITS, Origin, ReadOptions, ReadPlan, StreamLimits
 from floeberg.server.catalogs import LoadedTable
 from floeberg.server.config import RedeemAt
 from floeberg.server.fleet import MAX_LOCATIONS, Placement, Worker, place
+from floeberg.server.flight.lending import renewal_of
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.sealing import seal_tickets
 from floeberg.server.planning import Plan, Stopwatch
@@ -136,7 +136,7 @@ class Endpoints:
         expires_at_ms = self._now_ms() + int(self._policy.ticket_seconds * 1000)
         with watch.step("seal tickets"):
             tickets = seal_tickets(
-                self._read_plan(planned),
+                self._read_plan(planned, expires_at_ms),
                 planned.plan.tasks,
                 [(p.first, p.stop) for p in placements],
                 self._keyring,
@@ -152,14 +152,20 @@ class Endpoints:
                 for ticket, p in zip(tickets, placements, strict=True)
             )
 
-    def _read_plan(self, planned: PlannedScan) -> ReadPlan:
-        scan = planned.plan.scan
+    def _read_plan(self, planned: PlannedScan, expires_at_ms: int) -> ReadPlan:
+        scan, table = planned.plan.scan, planned.table
+        storage = table.storage
+        if table.credentials is not None:
+            # what is good for a while longer, however long the plan took
+            storage = table.credentials.current(storage)
+            renewal = renewal_of(table, self._keyring, expires_at_ms=expires_at_ms)
+            storage = replace(storage, renewal=renewal)
         return ReadPlan(
             metadata=scan.metadata.for_reading(scan.snapshot),
             schema_id=scan.schema.schema_id,
             projection=scan.projection,
             tasks=(),  # a ticket has its own
-            storage=_lent(planned.table),
+            storage=storage,
             options=ReadOptions(
                 batch_size=None,
                 batch_bytes=self._policy.batch_bytes,
@@ -178,13 +184,6 @@ class Endpoints:
                 return (*named, REUSE_CONNECTION)
             case _:
                 assert_never(self._policy.redeem_at)
-
-
-def _lent(table: LoadedTable) -> StorageConfig:
-    """Return how workers reach a table's files: with what is good for a while longer, however long
-    the plan took."""
-    held = table.storage
-    return held if table.credentials is None else table.credentials.current(held)
 
 
 def origin_of(planned: PlannedScan) -> Origin:

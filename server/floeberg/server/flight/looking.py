@@ -117,6 +117,7 @@ class WorkerSearch:
     """Keeps asking workers, and tells `members` what they answer, from `start` until `close`.
 
     `workers` are Flight URIs of one worker each, `names` those whose hosts are names of many.
+    Workers are told `own_location`, where it is known, to ask there for what they need.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class WorkerSearch:
         *,
         resolve: Resolver = system_addresses,
         connect: Callable[[Target], Asker] = FlightAsker,
+        own_location: Callable[[], str | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
@@ -138,6 +140,7 @@ class WorkerSearch:
         self._lease_seconds = lease_seconds
         self._resolve = resolve
         self._connect = connect
+        self._own_location = own_location
         self._clock = clock
         self._now_ms = now_ms
         self._changed = threading.Condition()
@@ -265,6 +268,7 @@ class WorkerSearch:
             question=question,
             lease_seconds=self._lease_seconds,
             over=self._over.get(target, ()),
+            location=self._own_location(),
         )
         body = seal_registration(message, self._keyring, now_ms=self._now_ms())
         seconds = min(_MOST_CALL_SECONDS, max(1.0, self._lease_seconds / 3))
