@@ -21,7 +21,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
     """A fleet that has all that may be switched on, and has been asked something."""
     lake, cache = tmp_path_factory.mktemp("lake"), tmp_path_factory.mktemp("cache")
     TableWriter.create(lake / "db" / "orders", schema({"id": required("long")}))
-    with local_fleet(lake, workers=1, rest_planning=True, manifest_cache_dir=str(cache)) as fleet:
+    with local_fleet(lake, workers=0, rest_planning=True, manifest_cache_dir=str(cache)) as fleet:
+        fleet.add_worker(block_cache_dir=str(cache))
         yield fleet
 
 

@@ -26,9 +26,11 @@ def time_in_turns(
     sides: Mapping[str, Callable[[], object]],
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
+    before: Callable[[], object] = gc.collect,
 ) -> dict[str, Timing]:
     """Return the timings of every side after one unmeasured round; the sides must agree on the
-    answer. With `time.process_time` as the clock, what else the machine does counts less."""
+    answer. With `time.process_time` as the clock, what else the machine does counts less; `before`
+    is called before each side, unmeasured."""
     answers = {name: run() for name, run in sides.items()}
     if len(set(answers.values())) != 1:
         raise SystemExit(f"the sides disagree: {answers}")
@@ -36,7 +38,7 @@ def time_in_turns(
     for turn in range(rounds):
         names = list(sides)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            gc.collect()
+            before()
             began = clock()
             if sides[name]() != answers[name]:
                 raise SystemExit(f"{name} answers otherwise than before")

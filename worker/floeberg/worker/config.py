@@ -55,6 +55,15 @@ class WorkerConfig(ServiceConfig):
         minimum=0,
         maximum=86400,
     )
+    block_cache_dir: str | None = option(
+        None,
+        "A directory of this machine to keep parts of files in that were fetched from object"
+        " stores, as they are stored, so that they need not be fetched again. Several workers of"
+        " one user may share it.",
+    )
+    block_cache_bytes: int = option(
+        16 << 30, "About how large `block_cache_dir` may become.", minimum=16 << 20
+    )
     on: Literal["host", "ray"] = option(
         "host",
         "Where the worker runs: `host`, in this process; `ray`, as actors of a Ray cluster, which"

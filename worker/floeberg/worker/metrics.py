@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from floeberg.worker.blocks import BlockCache
 from floeberg.worker.budget import Budget
 from floeberg.worker.cache import LoadingCache
 
@@ -16,9 +17,15 @@ class WorkerMetrics:
     """The worker's own numbers, in `registry`."""
 
     def __init__(
-        self, registry: CollectorRegistry, budget: Budget, caches: Mapping[str, LoadingCache]
+        self,
+        registry: CollectorRegistry,
+        budget: Budget,
+        caches: Mapping[str, LoadingCache],
+        blocks: BlockCache | None = None,
     ) -> None:
         registry.register(_CacheCounts(caches))
+        if blocks is not None:
+            registry.register(_BlockNumbers(blocks))
         self.streams_ended = Counter(
             "floeberg_worker_streams",
             "Streams that ended, by outcome: done, cancelled, failed, or refused at the start.",
@@ -69,6 +76,33 @@ class _CacheCounts(Collector):
             evictions.add_metric([name], cache.evictions)
             size.add_metric([name], cache.size_bytes)
         yield from (hits, misses, evictions, size)
+
+
+class _BlockNumbers(Collector):
+    """The numbers of the cache on disk, as they are when somebody asks."""
+
+    def __init__(self, blocks: BlockCache) -> None:
+        self._blocks = blocks
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self._blocks.counts()
+        for name, help_, value in (
+            ("hits", "Parts of blocks that were on disk.", counts.hits),
+            ("misses", "Parts of blocks that were not.", counts.misses),
+            ("read_bytes", "Bytes read.", counts.read_bytes),
+            ("written_bytes", "Bytes written.", counts.written_bytes),
+            ("evictions", "Blocks removed to make room.", counts.evictions),
+            ("damaged", "Blocks that were found damaged.", counts.damaged),
+            ("refused", "Blocks not asked for often enough.", counts.refused),
+            ("dropped", "Blocks not kept as too much waited to be written.", counts.dropped),
+            ("failures", "What the disk did not do.", counts.failures),
+        ):
+            yield CounterMetricFamily(f"floeberg_block_cache_{name}", help_, value)
+        for name, help_, value in (
+            ("bytes", "About how much is on disk.", self._blocks.size_bytes),
+            ("pending_bytes", "What waits to be written.", self._blocks.pending_bytes),
+        ):
+            yield GaugeMetricFamily(f"floeberg_block_cache_{name}", help_, value)
 
 
 def _counter(name: str, help_: str) -> CounterMetricFamily:

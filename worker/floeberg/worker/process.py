@@ -33,6 +33,7 @@ from floeberg.protocol.flight_errors import switch_tracebacks_off
 from floeberg.protocol.registration import RegisterWorker
 from floeberg.protocol.status import WorkerStatus
 from floeberg.worker.asked import Answers
+from floeberg.worker.blocks import BlockCache, environment_store
 from floeberg.worker.budget import Budget
 from floeberg.worker.cache import DEFAULT_CACHE_BYTES, LoadingCache
 from floeberg.worker.config import WorkerConfig
@@ -72,7 +73,8 @@ class WorkerService:
         deletes = LoadingCache(min(DEFAULT_CACHE_BYTES, config.memory_bytes // 8))
         manifests = LoadingCache(MANIFEST_CACHE_BYTES)
         caches = {"footers": footers, "deletes": deletes, "manifests": manifests}
-        metrics = WorkerMetrics(registry, self._budget, caches)
+        blocks = _block_cache(config)
+        metrics = WorkerMetrics(registry, self._budget, caches, blocks)
         metrics.registered.set_function(lambda: self.registered)
         storages = StorageCache(lambda config: LoggedStorage(open_storage(config)))
         ahead = (
@@ -109,6 +111,7 @@ class WorkerService:
                 deletes=deletes,
                 manifests=manifests,
                 footers=footers,
+                blocks=blocks,
                 ahead=ahead,
             ),
             storages,
@@ -123,7 +126,7 @@ class WorkerService:
             streams,
             self._failures,
             self._tls_files,
-            caches,
+            caches if blocks is None else {**caches, "blocks on disk": blocks},
             seats=self._seats,
             is_draining=lambda: self._stopping,
         )
@@ -293,6 +296,16 @@ class WorkerService:
             "membership": None if self.registered else "no coordinator has this worker",
             "draining": "the worker is stopping" if self._stopping else None,
         }
+
+
+def _block_cache(config: WorkerConfig) -> BlockCache | None:
+    if config.block_cache_dir is None:
+        return None
+    return BlockCache(
+        config.block_cache_dir,
+        config.block_cache_bytes,
+        environment=environment_store(os.environ),
+    )
 
 
 def run_worker(config: WorkerConfig, log_stream: TextIO = sys.stderr) -> None:

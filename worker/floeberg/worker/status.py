@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from floeberg.process.certificates import TlsFiles
 from floeberg.process.failures import Failures
@@ -12,13 +13,23 @@ from floeberg.process.version import floeberg_version
 from floeberg.protocol.registration import WorkerLoad
 from floeberg.protocol.status import CacheEntry, SeatEntry, WorkerStatus
 from floeberg.worker.budget import Budget
-from floeberg.worker.cache import LoadingCache
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.stream_log import StreamLog
 
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+class CacheNumbers(Protocol):
+    """How a cache has done since the start, and what it takes."""
+
+    @property
+    def hits(self) -> int: ...
+    @property
+    def misses(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,7 @@ class WorkerFacts:
     streams: StreamLog
     failures: Failures
     tls_files: TlsFiles
-    caches: Mapping[str, LoadingCache]
+    caches: Mapping[str, CacheNumbers]
     seats: Callable[[], Mapping[str, bool]]
     is_draining: Callable[[], bool]
     now_ms: Callable[[], int] = _now_ms

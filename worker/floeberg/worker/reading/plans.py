@@ -16,6 +16,8 @@ from floeberg.protocol.errors import CorruptTable
 from floeberg.protocol.name_mapping import PROPERTY as NAME_MAPPING
 from floeberg.protocol.plans import START, ReadPlan, ResumePlace
 from floeberg.protocol.storage import Storage
+from floeberg.protocol.tasks import FileScanTask
+from floeberg.worker.blocks import BlockCache, BlockStorage, PlannedObjects
 from floeberg.worker.cache import LoadingCache
 from floeberg.worker.deletes.loading import DeleteLoader
 from floeberg.worker.files.footers import Footers
@@ -43,9 +45,9 @@ class PlanReader:
     """Reads the tasks of a plan, each once, in up to `readers` threads; closing it ends what is on
     its way.
 
-    `deletes` and `footers` are what a process keeps of files between plans. With `ahead`, storage
-    is asked before there is need, where that gains anything: for the next windows of a file, and
-    for the next files. Never plans, and reads neither metadata nor manifests.
+    `deletes`, `footers` and `blocks` are what a process keeps of files between plans. With `ahead`,
+    storage is asked before there is need, where that gains anything: for the next windows of a
+    file, and for the next files. Never plans, and reads neither metadata nor manifests.
     """
 
     def __init__(
@@ -55,10 +57,15 @@ class PlanReader:
         *,
         deletes: LoadingCache | None = None,
         footers: LoadingCache | None = None,
+        blocks: BlockCache | None = None,
         ahead: Ahead | None = None,
         readers: int = 1,
     ) -> None:
         self._plan = plan
+        self._on_disk: BlockStorage | None = None
+        if blocks is not None:
+            objects = PlannedObjects((plan.storage.store, blocks.environment), plan.tasks)
+            storage = self._on_disk = BlockStorage(storage, blocks, objects)
         self._upcoming: Upcoming | None = None
         cache = deletes or LoadingCache()
         kept = footers or LoadingCache(_PLAN_FOOTER_BYTES)
@@ -91,8 +98,17 @@ class PlanReader:
         try:
             yield from self._read(index, from_row)
         except CorruptTable:
-            self._reader.forget(self._plan.tasks[index])
+            self._forget(self._plan.tasks[index])
             raise
+
+    def _forget(self, task: FileScanTask) -> None:
+        """Keep nothing of a task's files, one of which has proved to be damaged: what came may have
+        been, and not what is stored."""
+        self._reader.forget(task)
+        if self._on_disk is not None:
+            self._on_disk.forget(task.data_file.location)
+            for file in task.delete_files:
+                self._on_disk.forget(file.location)
 
     def _read(self, index: int, from_row: int) -> Iterator[KeptRows]:
         if self._upcoming is not None:
@@ -116,6 +132,7 @@ def to_batches_for_tasks(
     deletes: LoadingCache | None = None,
     manifests: LoadingCache | None = None,
     footers: LoadingCache | None = None,
+    blocks: BlockCache | None = None,
     ahead: Ahead | None = None,
 ) -> Iterator[PlacedBatch]:
     """Yield the rows of the plan's tasks in order, from `resume` on.
@@ -129,7 +146,9 @@ def to_batches_for_tasks(
     limit = plan.options.limit
     plan = resolved(plan, storage, manifests)
     with (
-        closing(PlanReader(plan, storage, deletes=deletes, footers=footers, ahead=ahead)) as reader,
+        closing(
+            PlanReader(plan, storage, deletes=deletes, footers=footers, blocks=blocks, ahead=ahead)
+        ) as reader,
         closing(reader.batches(resume)) as batches,
     ):
         yield from batches if limit is None else _limited(batches, limit)

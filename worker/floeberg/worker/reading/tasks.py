@@ -130,8 +130,7 @@ class TaskReader:
         return OpenTask(rows, kept)
 
     def forget(self, task: FileScanTask) -> None:
-        """Keep nothing of the task's data file, which has proved to be damaged: what came may have
-        been, and not what is stored."""
+        """Keep nothing of the task's data file, which may be damaged."""
         self._footers.forget(task.data_file)
 
     def _read_rows(
