@@ -17,7 +17,7 @@ def test_a_table_comes_back_until_its_time():
     raw = seal_table(TABLE, KEYRING)
 
     assert open_table(raw, KEYRING, now_ms=NOW) == TABLE
-    assert b"db" not in raw
+    assert b'"identifier"' not in raw
     with pytest.raises(ExpiredTicket):
         open_table(raw, KEYRING, now_ms=NOW + 1000)
 
