@@ -59,6 +59,23 @@ def test_labels_are_told_of(fleet: LocalFleet, heading: str) -> None:
         assert labels <= told[name], name
 
 
+@pytest.mark.parametrize(
+    "counter",
+    [
+        'floeberg_fleet_changes_total{change="expired"}',
+        'floeberg_fleet_changes_total{change="replaced"}',
+        'floeberg_fleet_lookups_total{outcome="failed"}',
+        'floeberg_errors_total{code="INTERNAL"}',
+        'floeberg_errors_total{code="FLEET_BUSY"}',
+    ],
+)
+def test_what_alerts_ask_for_is_there_before_it_happens(fleet: LocalFleet, counter: str) -> None:
+    # to Prometheus, a series that begins with 1 has not increased
+    numbers = httpx.get(f"{fleet.coordinator.addresses()['http']}/metrics").text
+
+    assert f"{counter} 0.0" in numbers.splitlines()
+
+
 def test_the_runbook_has_every_code_and_no_other() -> None:
     def codes(kind: type[FloebergError]) -> Iterator[str]:
         yield kind.code

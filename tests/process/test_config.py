@@ -135,7 +135,9 @@ def test_a_secret_is_neither_a_flag_nor_shown() -> None:
 
     assert config.key == "k1:abcdef"
     assert "abcdef" not in repr(config)
-    with pytest.raises(BadConfig, match="unknown key 'key'"):
+    with pytest.raises(
+        BadConfig, match="'key' is no flag: it is for the file, or for the variable FLOEBERG_KEY"
+    ):
         config_from_command_line(Config, ["--key", "x"], {}, program="p", summary="s")
 
 

@@ -174,6 +174,12 @@ def config_from_command_line(
     if rest:
         known = {o.name: o for o in options_of(cls)}
         name = rest[0].lstrip("-").partition("=")[0].replace("-", "_")
+        if name in known:
+            variable = known[name].environment
+            raise BadConfig(
+                f"{name!r} is no flag: it is for the file"
+                + (f", or for the variable {variable}" if known[name].secret else "")
+            )
         raise BadConfig(f"{_unknown(name, known)} (in the command line)")
     given = vars(flags)
     file = given.pop("config") or (

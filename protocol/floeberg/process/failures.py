@@ -8,6 +8,7 @@ from threading import Lock
 
 from prometheus_client import CollectorRegistry, Counter
 
+from floeberg.protocol.errors import known_codes
 from floeberg.protocol.flight_errors import from_flight
 
 
@@ -23,6 +24,9 @@ class Failures:
             ["code"],
             registry=registry,
         )
+        # Prometheus sees no increase in a series that begins with its first failure
+        for code in known_codes():
+            self._metric.labels(code)
 
     @contextmanager
     def counted(self) -> Iterator[None]:

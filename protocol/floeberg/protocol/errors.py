@@ -417,6 +417,11 @@ def _subclasses(cls: type[FloebergError]) -> Iterator[type[FloebergError]]:
         yield from _subclasses(sub)
 
 
+def known_codes() -> tuple[str, ...]:
+    """Return the codes of all errors that this version knows, sorted."""
+    return tuple(sorted({cls.code for cls in _subclasses(FloebergError)}))
+
+
 def error_from_code(code: str, message: str) -> FloebergError:
     """Return the error that `code` stands for, as it was raised on another machine.
 

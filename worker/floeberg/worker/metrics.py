@@ -32,6 +32,8 @@ class WorkerMetrics:
             ["outcome"],
             registry=registry,
         )
+        for outcome in ("done", "cancelled", "failed", "refused"):
+            self.streams_ended.labels(outcome)
         self.rows = Counter("floeberg_worker_rows", "Rows sent.", registry=registry)
         self.bytes = Counter(
             "floeberg_worker_bytes", "Bytes of batches sent, uncompressed.", registry=registry

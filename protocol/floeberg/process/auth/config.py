@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter
 
-from floeberg.process.auth.gate import Gate, TokenVerifier
+from floeberg.process.auth.gate import Gate, Outcome, TokenVerifier
 from floeberg.process.auth.key_sets import FetchedKeySet, FileKeySet, KeySet
 from floeberg.process.auth.passwords import PasswordList
 from floeberg.process.auth.tokens import TokenList
@@ -27,6 +28,8 @@ def configured_gate(config: ServiceConfig, registry: CollectorRegistry) -> Gate:
         ["outcome"],
         registry=registry,
     )
+    for outcome in get_args(Outcome):
+        callers.labels(outcome)
     tokens = passwords = None
     if config.auth_tokens is not None:
         tokens = WatchedFile("auth_tokens", config.auth_tokens, TokenList.parse, secret=True)

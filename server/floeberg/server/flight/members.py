@@ -82,6 +82,8 @@ class Members:
             ["change"],
             registry=registry,
         )
+        for change in Change:
+            self._changes.labels(change.value)
         count = Gauge("floeberg_fleet_workers", "Workers, by state.", ["state"], registry=registry)
         for state in WorkerState:
             count.labels(state.value).set_function(partial(self._count, state))

@@ -117,6 +117,8 @@ class Scans:
         self._planned = Counter(
             "floeberg_scans", "Scans answered, by outcome.", ["outcome"], registry=registry
         )
+        for outcome in self.outcomes:
+            self._planned.labels(outcome)
         self._seconds = Histogram(
             "floeberg_plan_seconds",
             "How long it took to plan a scan, the catalog included.",
