@@ -87,9 +87,10 @@ def _content(status: WorkerStatus, now_ms: int) -> Iterator[Html]:
         section("Coordinators", _seats(status.seats)),
         section("Caches", caches_table(status.caches)),
         section("Errors", errors_table(status.errors)),
-        section("Certificates", certificates_table(status.certificates, now_ms)),
         class_="pair",
     )
+    if status.certificates:
+        yield section("Certificates", certificates_table(status.certificates, now_ms))
 
 
 def _outcomes(ended: dict[str, int]) -> str:

@@ -97,9 +97,10 @@ def _content(status: Status, now_ms: int) -> Iterator[Html]:
         "div",
         section("Caches of planning", caches_table(status.caches)),
         section("Errors", errors_table(status.errors)),
-        section("Certificates", certificates_table(status.certificates, now_ms)),
         class_="pair",
     )
+    if status.certificates:
+        yield section("Certificates", certificates_table(status.certificates, now_ms))
 
 
 def _draining(number: int) -> str | None:
