@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
-from floeberg.process.storage import StorageCache
+from floeberg.process.storage import StorageCache, open_storage
 from floeberg.process.storage.credentials import earliest_expiry_ms
+from floeberg.process.storage.remote import RemoteStorage
 from floeberg.process.storage.renewals import Ends
 from floeberg.process.storage.renewing import RenewingStorage
 from floeberg.protocol.errors import (
@@ -18,7 +19,7 @@ from floeberg.protocol.errors import (
     FloebergError,
     MissingFile,
 )
-from floeberg.protocol.storage import StorageConfig, StorageCredential
+from floeberg.protocol.storage import Storage, StorageConfig, StorageCredential
 from tests.support.lending import ExpiringStore, expiring_store, lent_bucket, s3_identity
 from tests.support.services import LENT, LENT_BUCKET, STRANGER, Seaweed
 
@@ -92,6 +93,24 @@ def test_every_request_that_is_refused_is_made_again_with_others(
         assert source.refused == 1
         assert ask(storage) == expected
         assert source.refused == 1
+
+
+@pytest.mark.parametrize("library", ["obstore", "s3fs"])
+def test_a_token_whose_time_is_over_is_told_as_such_whatever_is_asked(
+    store: ExpiringStore, library: str
+):
+    store.expired.clear()
+    properties = {**store.properties, **s3_identity(LENT["data"])}
+    storage: Storage = RemoteStorage("s3", properties)
+    if library == "obstore":
+        storage = open_storage(StorageConfig(properties))
+    assert storage.size(X) == 10
+    store.expired.add(LENT["data"].access_key)
+
+    ranges: Callable[[str], object] = lambda at: storage.read_ranges(at, [(0, 1)])  # noqa: E731
+    for ask in (storage.read, storage.size, storage.open, ranges):
+        with pytest.raises(ExpiredCredentials, match=r"x \(ExpiredToken\)"):
+            ask(X)
 
 
 def test_an_open_file_reads_on(store: ExpiringStore, config: StorageConfig):

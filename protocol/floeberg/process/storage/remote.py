@@ -214,8 +214,15 @@ class RemoteStorage:
             return error
 
     def size(self, location: str) -> int:
+        key = self._key(location)
         with _named_errors(location):
-            info = self._call(self._fs.info, self._key(location))
+            try:
+                info = self._call(self._fs.info, key)
+            except _STORE_ERRORS as exc:
+                if _store_error(exc)[1] == 400:
+                    # It has no body that says what is bad, expired credentials for one: this has.
+                    self._call(self._fs.cat_file, key, start=0, end=1)
+                raise
             if info["type"] != "file":
                 raise IsADirectoryError(location)
             return int(info["size"])

@@ -264,7 +264,7 @@ def _size(store: S3Store, key: str) -> int:
     except BaseError as exc:
         if _said(exc) != "400":
             raise
-        # It has no body that says what is bad, credentials that have expired for one: this has.
+        # It has no body that says what is bad, expired credentials for one: this has.
         obstore.get_range(store, key, start=0, length=1)
         raise
 
