@@ -6,6 +6,7 @@ The files in `data/` are never changed after a release. A new version of the lay
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from floeberg.protocol.files import Content, DataFile, DeleteFile, FileFormat
 from floeberg.protocol.plans import ReadOptions, ReadPlan, ResumePlace
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.sealing import Key, Keyring
-from floeberg.protocol.storage import StorageConfig
+from floeberg.protocol.storage import CredentialRenewal, StorageConfig, StorageCredential
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.protocol.tickets import OpenTicket, open_ticket
 from floeberg.protocol.types import DecimalType, LongType
@@ -82,6 +83,17 @@ PLAN = ReadPlan(
 )
 
 
+LENT = StorageConfig(
+    {"s3.endpoint": "http://s3"},
+    credentials=(
+        StorageCredential("s3://lake/db/orders/data/", {"s3.session-token": "a"}),
+        StorageCredential("s3://lake/db/orders/deletes/", {"s3.session-token": "a"}),
+        StorageCredential("s3://lake/", {"s3.session-token": "b"}),
+    ),
+    renewal=CredentialRenewal("lake.db.orders", b"\x01\x02"),
+)
+
+
 def test_a_ticket_of_version_1_opens():
     raw = base64.b64decode((DATA / "ticket-v1.b64").read_text())
 
@@ -90,3 +102,12 @@ def test_a_ticket_of_version_1_opens():
     # from before tickets said so, a principal that was named was bound
     assert ticket == OpenTicket(PLAN, "ann", EXPIRY, ResumePlace(1, 640), is_bound=True)
     assert repr(tuple(ticket.plan.tasks)) == repr(PLAN.tasks)
+
+
+def test_a_ticket_of_version_1_with_lent_credentials_opens():
+    raw = base64.b64decode((DATA / "ticket-v1-lent.b64").read_text())
+
+    ticket = open_ticket(raw, KEYRING, now_ms=EXPIRY - 1)
+
+    assert ticket.plan == replace(PLAN, storage=LENT)
+    assert ticket.principal is None

@@ -213,6 +213,7 @@ def test_a_lender_that_does_not_answer_holds_up_nobody_whose_credentials_live(le
     seen = lender.lent("seen", MINUTE)
 
     assert [lender.current(seen) for _ in range(3)] == ["seen"] * 3
+    lender.begun.acquire()
     assert lender.asked == 1
 
     lender.blocked.set()

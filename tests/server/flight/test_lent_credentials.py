@@ -78,7 +78,8 @@ def table(seaweed: Seaweed, tmp_path_factory: pytest.TempPathFactory) -> TableWr
 
 
 @pytest.fixture
-def lent(seaweed: Seaweed, table: TableWriter) -> Iterator[Lent]:
+def lent(seaweed: Seaweed, table: TableWriter, request: pytest.FixtureRequest) -> Iterator[Lent]:
+    flags = getattr(request, "param", {})
     where = f"{table.location}/metadata/{table.metadata_path.name}"
     with (
         expiring_store(seaweed) as store,
@@ -90,7 +91,7 @@ def lent(seaweed: Seaweed, table: TableWriter) -> Iterator[Lent]:
         renewals = Renewals(600_000, now_ms=lambda: now_ms() + clock.ahead_ms)
         properties = {"type": "rest", "uri": catalog.uri}
         served = PyIcebergCatalog("lake", properties, renewals=renewals)
-        fleet = LocalFleet(Catalogs([served]), manifest_cache_bytes=0)
+        fleet = LocalFleet(Catalogs([served]), manifest_cache_bytes=0, **flags)
         try:
             yield Lent(store, catalog, fleet, clock)
         finally:
@@ -103,9 +104,20 @@ def test_each_file_is_read_with_the_credentials_of_its_prefix(lent: Lent):
 
     assert lent.read() == SPREAD_IDS
 
-    asked = lent.asked_with()
-    assert asked.keys() == {"data-key", "deletes-key", "metadata-key"}
+    assert lent.asked_with().keys() == {"data-key", "deletes-key", "metadata-key"}
     assert lent.catalog.renewals == 0
+
+
+@pytest.mark.parametrize("lent", [{"max_info_bytes": 0}], indirect=True)
+def test_so_are_the_manifests_that_a_ticket_names(lent: Lent):
+    lent.fleet.add_worker()
+    [endpoint, *_] = endpoints(lent)
+    lent.store.asked_with.clear()
+    lent.store.expired.add(LENT["metadata"].access_key)
+    lent.catalog.renews_with = lent_by_prefix(now_ms() + HOUR, again=["metadata"])
+
+    assert read_endpoint(endpoint).num_rows > 0
+    assert {"data-key", "metadata-key", "metadata-again-key"} <= lent.asked_with().keys()
 
 
 def test_a_plan_goes_on_when_its_credentials_end_before_their_time(lent: Lent):
@@ -138,7 +150,7 @@ def test_what_lives_is_handed_out_while_the_catalog_fails_to_renew_it(lent: Lent
     lent.catalog.renewing_status = 500
 
     assert lent.read() == SPREAD_IDS
-    assert lent.catalog.renewals == 1
+    assert lent.catalog.renewals >= 1
 
 
 # --- workers whose tickets' credentials end ------------------------------------------------------
@@ -183,17 +195,20 @@ def test_a_stream_goes_on_when_its_credentials_end_and_neither_loses_nor_repeats
 
 
 def test_all_streams_of_a_table_share_what_one_of_them_fetched(lent: Lent):
-    worker = lent.fleet.add_worker(ending(lent))
+    workers = [lent.fleet.add_worker() for _ in range(2)]
     lent.catalog.renews_with = lent_by_prefix(now_ms() + HOUR, again=["data"])
+    handed_out = endpoints(lent)
+    lent.store.expired.add(LENT["data"].access_key)
 
     with ThreadPoolExecutor() as pool:
-        found = list(pool.map(read_endpoint, endpoints(lent)))
+        found = list(pool.map(read_endpoint, handed_out))
 
-    assert len(found) > 1
+    assert len(found) > 2
     assert ids(pa.concat_tables(found)) == SPREAD_IDS
     assert lent.catalog.renewals == 1
-    http = str(worker.addresses()["http"])
-    assert metric(http, 'floeberg_worker_credential_renewals_total{outcome="renewed"}') == 1
+    for worker in workers:
+        http = str(worker.addresses()["http"])
+        assert metric(http, 'floeberg_worker_credential_renewals_total{outcome="renewed"}') <= 1
 
 
 def test_what_ends_soon_is_fetched_before_it_is_used(lent: Lent):
@@ -262,6 +277,18 @@ def test_where_nobody_can_be_asked_clients_are_told_to_try_elsewhere(lent: Lent,
     assert isinstance(error, CredentialsUnavailable)
     assert "lake.db.t" in str(error)
     assert not [secret for secret in SECRETS if secret in str(error)]
+
+
+def test_floebergs_client_goes_on_at_a_worker_that_can_ask(lent: Lent):
+    def alone(plan: ReadPlan, storage: Storage, *, resume: ResumePlace) -> Iterator[PlacedBatch]:
+        yield next(to_batches_for_tasks(plan, storage, resume=resume))
+        raise CredentialsUnavailable("this worker reaches no coordinator")
+
+    lent.fleet.add_worker(alone)
+    lent.fleet.add_worker(ending(lent))
+    lent.catalog.renews_with = lent_by_prefix(now_ms() + HOUR, again=["data"])
+
+    assert lent.read() == SPREAD_IDS
 
 
 def test_a_refusal_is_told_as_one(lent: Lent):

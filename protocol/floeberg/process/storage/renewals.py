@@ -213,12 +213,13 @@ class Renewals:
     def _renewal(self, table: Hashable, held: _Held, renew: Renew) -> Future[None]:
         """Return what ends with the renewal that is under way, or begins now; with the lock."""
         if held.renewing is None:
-            held.renewing = done = Future[None]()
+            done = Future[None]()
             # in a thread of its own: who began it may leave, and others wait for it
             work = (self._renew, table, held, renew, done)
             threading.Thread(
                 target=copy_context().run, args=work, name="floeberg-renewal", daemon=True
             ).start()
+            held.renewing = done
         return held.renewing
 
     def _renew(self, table: Hashable, held: _Held, renew: Renew, done: Future[None]) -> None:
