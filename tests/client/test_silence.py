@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,8 @@ from tests.support.orders import live_ids
 from tests.support.processes import Processes, ServiceProcess, processes
 from tests.support.waiting import wait_until
 
-SOON = 1.0
+DEADLINE = 4.0
+"""Of a call, which a server that is up answers in time also on a busy machine."""
 
 
 @pytest.fixture
@@ -40,22 +40,16 @@ def two(warehouse: Path, started: Processes) -> list[ServiceProcess]:
 
 def test_another_coordinator_is_asked_when_one_stands_still(two: list[ServiceProcess]) -> None:
     locations = [c.addresses["coordinator"] for c in two]
-    with connect(locations, timeout_seconds=SOON) as lake:
+    with connect(locations, timeout_seconds=DEADLINE) as lake:
         scan = lake.table("db.orders").scan()
         assert scan.to_arrow().num_rows == len(live_ids())
         two[0].signal(signal.SIGSTOP)
         try:
-            began = time.monotonic()
             assert scan.to_arrow().num_rows == len(live_ids())
-            first = time.monotonic() - began
-            began = time.monotonic()
-            assert lake.tables()
-            second = time.monotonic() - began
         finally:
             two[0].signal(signal.SIGCONT)
 
-    assert first >= SOON
-    assert second < first, "the next call does not go there any more"
+        assert repr(lake) == f"<Lake at {locations[1]}>", "the next call goes there at once"
 
 
 def test_a_login_that_is_not_answered_is_tried_elsewhere_too(
@@ -66,7 +60,9 @@ def test_a_login_that_is_not_answered_is_tried_elsewhere_too(
     locations = [c.addresses["coordinator"] for c in pair]
     pair[0].signal(signal.SIGSTOP)
     try:
-        with connect(locations, username="ann", password="secret", timeout_seconds=SOON) as lake:
+        with connect(
+            locations, username="ann", password="secret", timeout_seconds=DEADLINE
+        ) as lake:
             assert lake.tables()
     finally:
         pair[0].signal(signal.SIGCONT)
@@ -77,9 +73,9 @@ def test_a_plan_that_takes_long_is_not_asked_for_again(warehouse: Path) -> None:
     try:
         with (
             local_fleet(warehouse, workers=1, open_storage=holdup.storage) as fleet,
-            connect([fleet.location, fleet.location], timeout_seconds=SOON) as lake,
+            connect([fleet.location, fleet.location], timeout_seconds=2.0) as lake,
         ):
-            with pytest.raises(TimedOut, match=r"took longer than 1\.0 s, and is busy with it"):
+            with pytest.raises(TimedOut, match=r"took longer than 2\.0 s, and is busy with it"):
                 lake.table("db.orders").scan().planned()
 
             wait_until(lambda: asked(lake.status()), "the plan to end")
