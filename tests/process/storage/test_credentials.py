@@ -88,6 +88,10 @@ def test_an_identity_is_replaced_as_a_whole_and_the_rest_one_by_one():
         ({"s3.session-token-expires-at-ms": "soon"}, None),
         ({"s3.session-token-expires-at-ms": ""}, None),
         ({"s3.session-token-expires-at-ms": "-1"}, None),
+        ({"s3.session-token-expires-at-ms": "1.8e12"}, None),
+        ({"s3.session-token-expires-at-ms": "9" * 15}, 10**15 - 1),
+        ({"s3.session-token-expires-at-ms": "9" * 400}, None),  # beyond what a float holds
+        ({"s3.session-token-expires-at-ms": "9" * 5000}, None),  # and what int() takes
         ({"s3.access-key-id": "5"}, None),
     ],
 )

@@ -21,6 +21,7 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*")
 _S3_EXPIRY = "s3.session-token-expires-at-ms"
 _GCS_EXPIRY = "gcs.oauth2.token-expires-at"
 _ADLS_EXPIRY = "adls.sas-token-expires-at-ms."
+_MOMENT = re.compile(r"[0-9]{1,15}")  # with more digits, it is after the year 30000
 
 # What identifies the caller to each store. It is replaced as a whole: the parts of two would mix,
 # and the end of one would be taken for the other's.
@@ -54,7 +55,7 @@ def identity(properties: Mapping[str, str]) -> dict[str, str]:
 
 def expiry_ms(properties: Mapping[str, str]) -> int | None:
     """Return when the first of the credentials in `properties` ends, in ms since the epoch; None
-    where nothing says so.
+    where nothing says so, or what says it is no moment.
 
     >>> expiry_ms({"s3.session-token-expires-at-ms": "1800000000000"})
     1800000000000
@@ -63,8 +64,7 @@ def expiry_ms(properties: Mapping[str, str]) -> int | None:
         int(value)
         for key, value in properties.items()
         if (key in (_S3_EXPIRY, _GCS_EXPIRY) or key.startswith(_ADLS_EXPIRY))
-        and value.isascii()
-        and value.isdecimal()
+        and _MOMENT.fullmatch(value)
     ]
     return min(moments, default=None)
 
