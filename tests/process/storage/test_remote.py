@@ -1,5 +1,6 @@
 """What only a store across a network can do: refuse, stall, and go away."""
 
+import re
 import socket
 import time
 
@@ -132,6 +133,31 @@ def test_properties_that_cannot_be_honoured_are_refused():
         open_storage(StorageConfig({"s3.connect-timeout": "soon"})).read("s3://bucket/x")
     with pytest.raises(Unsupported, match="versionId"):
         open_storage(StorageConfig(s3_at("http://127.0.0.1:1"))).read("s3://b/k?versionId=1")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("s3.endpoint", "localhost:9000"),
+        ("s3.endpoint", "http://"),
+        ("s3.endpoint", "http://127.0.0.1:99999"),
+        ("s3.endpoint", "http://[::1"),
+        ("s3.endpoint", "http://a store/"),
+        ("s3.endpoint", "http://127.0.0.1:1\n"),
+        ("s3.region", "us-east-1\n"),
+        ("s3.access-key-id", "key\r\nx-amz-acl: public-read"),
+        ("s3.secret-access-key", "hunter2\n"),
+        ("client.session-token", "hunter2\n"),
+        ("s3.proxy-uri", "::::"),
+    ],
+)
+def test_what_no_request_can_be_made_with_is_refused_before_one_is(key, value):
+    storage = open_storage(StorageConfig({**s3_at("http://127.0.0.1:1"), key: value}))
+
+    for read in (storage.read, lambda location: storage.read_ranges(location, [(0, 1)])):
+        with pytest.raises(BadConfig, match=re.escape(key)) as told:
+            read("s3://bucket/x")
+        assert "hunter2" not in str(told.value)
 
 
 @pytest.mark.parametrize("scheme", ["http", "ssh", "memory", "hdfs"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from floeberg.protocol.errors import BadConfig, Unsupported
 
@@ -34,6 +35,8 @@ def s3_options(properties: Mapping[str, str]) -> dict[str, Any]:
     _refuse_other_identities(properties)
     client: dict[str, Any] = {}
     if endpoint := properties.get("s3.endpoint"):
+        if not is_endpoint(endpoint):
+            raise BadConfig("s3.endpoint must be a URL, as https://store.example:9000 is one")
         client["endpoint_url"] = endpoint
     if region := _first(properties, "region"):
         client["region_name"] = region
@@ -65,6 +68,17 @@ def s3_options(properties: Mapping[str, str]) -> dict[str, Any]:
     return options
 
 
+def is_endpoint(text: str) -> bool:
+    """Say whether requests can be made at this address: the libraries below fail in their own way,
+    or end the thread, when they make one."""
+    try:
+        parts = urlsplit(text)
+        is_served = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # no port, or no address
+        return False
+    return bool(is_served) and text.isascii() and text.isprintable() and " " not in text
+
+
 def _refuse_other_identities(properties: Mapping[str, str]) -> None:
     for key in ("s3.role-arn", "client.role-arn"):
         if properties.get(key):
@@ -90,7 +104,12 @@ def _addressing_style(properties: Mapping[str, str]) -> str | None:
 
 def _first(properties: Mapping[str, str], name: str) -> str | None:
     """Return S3's own property, or else the one for all of AWS's clients."""
-    return properties.get(f"s3.{name}") or properties.get(f"client.{name}") or None
+    for key in (f"s3.{name}", f"client.{name}"):
+        if value := properties.get(key):
+            if not value.isprintable():  # a line's end, as files have them
+                raise BadConfig(f"{key} has a character that no request can hold")
+            return value
+    return None
 
 
 def _is_true(properties: Mapping[str, str], key: str) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from floeberg.process.storage.s3 import is_endpoint
+
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
     from obstore.store import S3Credential
@@ -49,6 +51,8 @@ def identity_options(
         or environ.get("AWS_ENDPOINT_URL_S3")
         or environ.get("AWS_ENDPOINT_URL")
     )
+    if endpoint and not is_endpoint(endpoint):
+        return None  # s3fs says what is wrong
     region = client.get("region_name") or ("us-east-1" if endpoint else None)
     # obstore takes what is not said from its own environment variables, which are not AWS's
     where: dict[str, Any] = {"skip_signature": False}

@@ -27,7 +27,7 @@ from floeberg.process.storage.remote_file import RemoteFile
 from floeberg.process.storage.s3 import s3_options
 from floeberg.process.storage.s3_identity import identity_options
 from floeberg.process.storage.store_errors import not_served, refused
-from floeberg.protocol.errors import FloebergError, MissingFile
+from floeberg.protocol.errors import BadConfig, FloebergError, MissingFile
 from floeberg.protocol.storage import Storage
 
 if TYPE_CHECKING:
@@ -166,18 +166,24 @@ class S3Storage:
             client["proxy_url"] = proxies["https"]
         if bundle := os.environ.get("AWS_CA_BUNDLE"):
             client["root_certificate"] = Path(bundle).read_bytes()
-        return S3Store(
-            bucket,
-            **identity,
-            virtual_hosted_style_request=False,
-            client_options=client,
-            # pauses of 0.1 s and more, each drawn from a span that grows; a body that breaks off
-            # is asked for from there
-            retry_config={
-                "max_retries": _ATTEMPTS - 1,
-                "retry_timeout": timedelta(seconds=self._deadline_seconds),
-            },
-        )
+        try:
+            return S3Store(
+                bucket,
+                **identity,
+                virtual_hosted_style_request=False,
+                client_options=client,
+                # pauses of 0.1 s and more, each drawn from a span that grows; a body that breaks
+                # off is asked for from there
+                retry_config={
+                    "max_retries": _ATTEMPTS - 1,
+                    "retry_timeout": timedelta(seconds=self._deadline_seconds),
+                },
+            )
+        except BaseError as exc:
+            raise BadConfig(
+                "S3 can't be reached as it is configured: check s3.proxy-uri, and the certificates"
+                " that AWS_CA_BUNDLE names"
+            ) from exc
 
     def _leave_to_rest(self, location: str) -> None:
         bucket = split_location(location)[1].partition("/")[0]
