@@ -140,9 +140,9 @@ class LendingCatalog:
     """A REST catalog of one table, `db.t`, that lends credentials by prefix, and counts.
 
     `lends` are those of each answer from now on, but for renewals where `renews_with` says others;
-    `status` and `renewing_status` other than 200 are how it fails. Without `renews`, it has no
-    endpoint for credentials alone. `delegations` are what clients said that
-    they want lent.
+    `status` and `renewing_status` other than 200 are how it fails, with 307 by sending requests on
+    to the server `moved_to`. Without `renews`, it has no endpoint for credentials alone.
+    `delegations` are what clients said that they want lent.
     """
 
     metadata: Mapping[str, object]
@@ -153,10 +153,12 @@ class LendingCatalog:
     renews_with: Lent | None = None
     status: int = 200
     renewing_status: int = 200
+    moved_to: str = ""
     loads: int = 0
     renewals: int = 0
     delegations: set[str | None] = field(default_factory=set)
     paths: list[str] = field(default_factory=list)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
     uri: str = ""
 
     def answer(self, path: str) -> tuple[int, object]:
@@ -197,8 +199,11 @@ def lending_catalog(
             status, body = catalog.answer(self.path)
             if not self.path.startswith("/v1/config"):
                 catalog.delegations.add(self.headers.get("X-Iceberg-Access-Delegation"))
+            catalog.headers.append(dict(self.headers))
             raw = json.dumps(body).encode()
             self.send_response(status)
+            if status == 307:
+                self.send_header("Location", catalog.moved_to + self.path)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(raw)))
             self.end_headers()

@@ -8,7 +8,12 @@ import pytest
 
 from floeberg.process.storage.credentials import fingerprint, properties_for
 from floeberg.process.storage.renewals import Renewals
-from floeberg.protocol.errors import CredentialsUnavailable, ExpiredCredentials, UnknownTable
+from floeberg.protocol.errors import (
+    CatalogUnavailable,
+    CredentialsUnavailable,
+    ExpiredCredentials,
+    UnknownTable,
+)
 from floeberg.protocol.storage import StorageConfig
 from floeberg.server.catalogs import LoadedTable
 from floeberg.server.catalogs.catalog import LendsCredentials
@@ -75,6 +80,27 @@ def test_what_lasts_is_not_renewed_and_is_asked_for_by_the_header(lender, catalo
     assert (lender.loads, lender.renewals) == (1, 0)
     assert lender.delegations == {"vended-credentials"}
     assert isinstance(catalog, LendsCredentials)
+
+
+def test_no_other_server_is_asked_nor_sent_the_catalog_s_headers(lender, clock):
+    properties = {"type": "rest", "uri": lender.uri, "header.X-Api-Key": "hunter2"}
+    renewals = Renewals(10 * MINUTE, now_ms=lambda: clock.now_ms)
+    catalog = PyIcebergCatalog("lake", properties, deadline_seconds=10, renewals=renewals)
+    with lending_catalog(METADATA, "s3://elsewhere/v1.metadata.json") as elsewhere:
+        elsewhere.lends = [(LOCATION, key("elsewhere", NOW + HOUR))]
+        lender.moved_to = elsewhere.uri.replace("127.0.0.1", "localhost")
+        lender.lends = [(LOCATION, key("first", NOW + MINUTE))]
+        lender.renewing_status = 307
+        table = catalog.load(T)
+        lender.lends = [(LOCATION, key("second", NOW + HOUR))]
+
+        assert key_of(current(table)) == "second"
+        lender.status = 307
+        with pytest.raises(CatalogUnavailable, match="another server"):
+            catalog.load(T)
+        assert not elsewhere.headers
+    assert {headers["X-Api-Key"] for headers in lender.headers} == {"hunter2"}
+    catalog.close()
 
 
 def test_what_ends_soon_is_renewed_by_credentials_alone(lender, catalog):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from pyiceberg.catalog.rest import Capability, Endpoints, RestCatalog
 from pyiceberg.catalog.rest.auth import AuthManager
@@ -82,6 +82,8 @@ class RestTables(RestCatalog):
         if response.status_code in _NOT_FOUND:
             raise NoSuchTableError(".".join(identifier))
         response.raise_for_status()
+        if response.is_redirect:
+            raise ValueError("it sends requests on to another server, which is not asked")
         return _parse(json.loads(response.content))
 
     def load_credentials_answer(
@@ -97,7 +99,7 @@ class RestTables(RestCatalog):
         if url is None:
             return None
         response = self._get(url)
-        if response.status_code in _NO_SUCH_ENDPOINT:
+        if response.status_code in _NO_SUCH_ENDPOINT or response.is_redirect:
             return None
         response.raise_for_status()
         return _credentials(json.loads(response.content))
@@ -142,6 +144,11 @@ class RestTables(RestCatalog):
         session.request = partial(  # type: ignore[method-assign]
             Session.request, session, timeout=self._timeout
         )
+        # another server would get the headers that the catalog is configured with, which may be
+        # secret, and what it answers would be believed
+        session.get_redirect_target = partial(  # type: ignore[method-assign]
+            _redirect_target, session
+        )
         for scheme in ("http://", "https://"):
             session.mount(scheme, HTTPAdapter(max_retries=_RETRY))
         return session
@@ -172,6 +179,15 @@ def _credentials(answer: object) -> Credentials:
 def may_be_renewed(config: Mapping[str, object]) -> bool:
     """Say whether a catalog lets the credentials be renewed that it lends with `config`."""
     return not any(str(config.get(key)).lower() == "false" for key in _REFRESH_ENABLED)
+
+
+def _redirect_target(session: Session, response: Response) -> str | None:
+    """Return where a redirect leads on the same server, None where it leads elsewhere or is
+    none."""
+    target = Session.get_redirect_target(session, response)
+    if target is None or session.should_strip_auth(response.url, urljoin(response.url, target)):
+        return None
+    return target
 
 
 def _origin(url: str) -> tuple[str, str]:
