@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -220,6 +221,18 @@ def test_a_lender_that_does_not_answer_holds_up_nobody_whose_credentials_live(le
     lender.now_ms += 2 * MINUTE
     assert lender.current(seen) == "fresh-1"
     assert lender.asked == 1
+
+
+def test_who_comes_later_does_not_wait_as_well(lender: Lender):
+    lender.renewals = Renewals(10 * MINUTE, now_ms=lambda: lender.now_ms, patience_seconds=0.5)
+    lender.blocked = threading.Event()
+    seen = lender.lent("seen", MINUTE)
+
+    began = time.monotonic()
+    assert [lender.current(seen) for _ in range(60)] == ["seen"] * 60
+    assert time.monotonic() - began < 15  # of 30
+
+    lender.blocked.set()
 
 
 # --- all at once ---------------------------------------------------------------------------------

@@ -71,6 +71,8 @@ class _Held:
     life_ms: int | None = None
     """How long credentials are good that a renewal gives; None before the first."""
     renewing: Future[None] | None = None
+    is_late: bool = False
+    """Whether somebody whose credentials live has waited for that in vain: nobody else will."""
     failures: int = 0
     error: FloebergError | None = None
     """Why the last renewal failed, if it did."""
@@ -108,7 +110,7 @@ class Renewals:
     They are renewed when they are asked for within `margin_ms` of their end, or in the second half
     of the time that renewed ones are good for, where that is less. Those without an end are
     renewed when a store has refused them. Where others still live, nobody waits longer for a
-    renewal than `patience_seconds`.
+    renewal than `patience_seconds`, and who comes after that not at all.
     """
 
     def __init__(
@@ -153,9 +155,11 @@ class Renewals:
                 return self._as_it_is(table, held, ends)
             done = self._renewal(table, held, renew)
             lives = self._lives(held.config, ends) and not held.is_refused(held.config)
+            patience = 0.0 if held.is_late else self._patience_seconds
         with suppress(TimeoutError):
-            done.result(self._patience_seconds if lives else None)
+            done.result(patience if lives else None)
         with self._lock:
+            held.is_late = held.renewing is done
             return self._as_it_is(table, held, ends)
 
     def after_refusal(self, table: Hashable, refused: StorageConfig, renew: Renew) -> StorageConfig:
@@ -219,7 +223,7 @@ class Renewals:
             threading.Thread(
                 target=copy_context().run, args=work, name="floeberg-renewal", daemon=True
             ).start()
-            held.renewing = done
+            held.renewing, held.is_late = done, False
         return held.renewing
 
     def _renew(self, table: Hashable, held: _Held, renew: Renew, done: Future[None]) -> None:
