@@ -231,6 +231,35 @@ def test_a_table_that_is_gone_or_made_again_lends_nothing_to_the_old_one(lender,
         catalog.lend(T, "99999999-2222-3333-4444-555555555555")
 
 
+def test_nor_does_one_whose_credentials_are_asked_for_alone(lender, catalog):
+    lender.lends = [(f"{LOCATION}/old/", key("first", NOW + MINUTE))]
+    old = catalog.load(T)
+
+    lender.metadata = {**METADATA, "table-uuid": "99999999-2222-3333-4444-555555555555"}
+    lender.lends = [(f"{LOCATION}/new/", key("anothers", NOW + HOUR))]
+
+    assert key_of(catalog.lend(T, UUID), f"{LOCATION}/old/x") == "first"  # while that lives
+    assert key_of(catalog.lend(T, UUID), f"{LOCATION}/new/x") is None
+    assert lender.renewals == 1
+    new = catalog.load(T)
+    assert key_of(current(new), f"{LOCATION}/new/x") == "anothers"
+    assert key_of(current(old), f"{LOCATION}/new/x") is None
+    with pytest.raises(UnknownTable):
+        catalog.lend(T, UUID)
+
+
+def test_a_table_that_is_made_again_is_not_lent_what_its_name_had(lender, catalog, clock):
+    lender.lends = [(LOCATION, key("first", NOW + 2 * HOUR))]
+    current(catalog.load(T))
+    again = "99999999-2222-3333-4444-555555555555"
+
+    lender.metadata = {**METADATA, "table-uuid": again}
+    lender.lends = [(LOCATION, key("anothers", NOW + HOUR))]
+    current(catalog.load(T))
+
+    assert key_of(catalog.lend(T, again)) == "anothers"
+
+
 def test_credentials_are_lent_on_for_a_table_that_was_not_loaded_here(lender, catalog):
     lender.lends = [(LOCATION, key("first", NOW + HOUR))]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from floeberg.process.storage.credentials import (
     earliest_expiry_ms,
@@ -30,6 +30,16 @@ _MAX_TABLES = 4096
 
 Identifier: TypeAlias = tuple[str, ...]
 T = TypeVar("T")
+
+
+class _Table(NamedTuple):
+    """A table, by its name for people, and by what tells it from a later one of that name."""
+
+    name: str
+    uuid: str | None
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class AskCatalog(Protocol):
@@ -59,6 +69,11 @@ class _Lent:
         that know no prefixes."""
         own = identity(self.config.properties)
         return [c for c in self.config.credentials if own and identity(c.properties) == own]
+
+    def reaches(self, fresh: Sequence[StorageCredential]) -> bool:
+        """Whether `fresh` are for places that the credentials here are for too."""
+        own = tuple(c.prefix for c in self.config.credentials)
+        return all(c.prefix.startswith(own) for c in fresh)
 
     def with_credentials(self, fresh: tuple[StorageCredential, ...]) -> StorageConfig:
         """Return the configuration with `fresh` in the place of what was lent."""
@@ -100,7 +115,7 @@ class Lending:
             self._lent.move_to_end(identifier)
             while len(self._lent) > _MAX_TABLES:
                 self._lent.popitem(last=False)
-        return lent.config, _Source(self, identifier)
+        return lent.config, _Source(self, identifier, lent.table_uuid)
 
     def lend(
         self, identifier: Identifier, table_uuid: str | None, refused: str | None
@@ -114,22 +129,27 @@ class Lending:
             lent = self._lent.get(identifier)
         if lent is None or lent.table_uuid != table_uuid:
             return None
-        source = _Source(self, identifier)
-        held = self._renewals.held(self._key(identifier)) or lent.config
+        source = _Source(self, identifier, table_uuid)
+        held = self._renewals.held(self._table(identifier, table_uuid)) or lent.config
         if refused is not None and fingerprint(held) == refused:
             return source.after_refusal(held)
         return source.current(held)
 
-    def current(self, identifier: Identifier, held: StorageConfig, ends: Ends) -> StorageConfig:
-        renew = self._renewal(identifier)
-        return self._renewals.current(self._key(identifier), held, renew, ends)
+    def current(
+        self, identifier: Identifier, table_uuid: str | None, held: StorageConfig, ends: Ends
+    ) -> StorageConfig:
+        table = self._table(identifier, table_uuid)
+        return self._renewals.current(table, held, self._renewal(identifier, table_uuid), ends)
 
-    def after_refusal(self, identifier: Identifier, refused: StorageConfig) -> StorageConfig:
-        renew = self._renewal(identifier)
-        return self._renewals.after_refusal(self._key(identifier), refused, renew)
+    def after_refusal(
+        self, identifier: Identifier, table_uuid: str | None, refused: StorageConfig
+    ) -> StorageConfig:
+        table = self._table(identifier, table_uuid)
+        renew = self._renewal(identifier, table_uuid)
+        return self._renewals.after_refusal(table, refused, renew)
 
-    def _key(self, identifier: Identifier) -> str:
-        return ".".join((self._name, *identifier))
+    def _table(self, identifier: Identifier, table_uuid: str | None) -> _Table:
+        return _Table(".".join((self._name, *identifier)), table_uuid)
 
     def _of(self, answer: RestTable, configured: Mapping[str, object]) -> _Lent:
         config = StorageConfig(
@@ -140,27 +160,34 @@ class Lending:
         uuid = answer.metadata.get("table-uuid")
         return _Lent(config, answer.config, uuid if isinstance(uuid, str) else None)
 
-    def _renewal(self, identifier: Identifier) -> Callable[[], StorageConfig]:
+    def _renewal(
+        self, identifier: Identifier, table_uuid: str | None
+    ) -> Callable[[], StorageConfig]:
+        gone = UnknownTable(self._table(identifier, table_uuid).name)
+
         def renew() -> StorageConfig:
             with self._lock:
-                lent = self._lent[identifier]
+                lent = self._lent.get(identifier)
+            if lent is None or lent.table_uuid != table_uuid:
+                raise gone  # another has its name now
             try:
                 return self._ask(lambda client: self._fresh(client, identifier, lent))
             except NOT_FOUND:
                 pass  # outside, so that the library's error is not what the caller's is about
-            raise UnknownTable(self._key(identifier))
+            raise gone
 
         return renew
 
     def _fresh(self, client: RestTables, identifier: Identifier, lent: _Lent) -> StorageConfig:
         if lent.is_renewed_alone:
             answer = client.load_credentials_answer(identifier, lent.told)
-            if answer and (credentials := storage_credentials(answer)):
+            # the answer does not say of which table it is: for other places it may be another's
+            if answer and lent.reaches(credentials := storage_credentials(answer)):
                 return lent.with_credentials(credentials)
         loaded = self._of(client.load_answer(identifier), client.properties)
         if loaded.table_uuid != lent.table_uuid:
             # it was made again under its name: what opens its files is not for the old one
-            raise UnknownTable(self._key(identifier))
+            raise UnknownTable(self._table(identifier, lent.table_uuid).name)
         return loaded.config
 
 
@@ -170,9 +197,10 @@ class _Source:
 
     lending: Lending
     identifier: Identifier
+    table_uuid: str | None
 
     def current(self, held: StorageConfig, ends: Ends = earliest_expiry_ms) -> StorageConfig:
-        return self.lending.current(self.identifier, held, ends)
+        return self.lending.current(self.identifier, self.table_uuid, held, ends)
 
     def after_refusal(self, refused: StorageConfig) -> StorageConfig:
-        return self.lending.after_refusal(self.identifier, refused)
+        return self.lending.after_refusal(self.identifier, self.table_uuid, refused)
