@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -128,3 +129,24 @@ def test_the_bytes_of_tickets_are_known_about_before_they_are_sealed():
 def test_that_takes_any_tasks(tasks: PlannedTasks):
     assert (listed_bytes(tasks) == 0) == (len(tasks) == 0)
     assert listed_bytes(tasks) == listed_bytes(tasks)
+
+
+def test_files_are_not_listed_when_those_that_were_looked_at_are_not_like_the_rest():
+    dice = Random(1)
+    count, seen = 4000, 128
+    looked_at = {round(k * (count - seen) / 3) for k in range(4)}
+    files = [
+        replace(FILES[0], location=f"s3://b/{name}.parquet")
+        for name in (
+            i
+            if any(-2 <= i - first < seen + 2 for first in looked_at)
+            else dice.randbytes(90).hex()
+            for i in range(count)
+        )
+    ]
+    tasks = PlannedTasks([planned_files(files)])
+    assert listed_bytes(tasks) < 100_000
+
+    plans = tickets_of(tasks, [(0, 2000), (2000, count)], 100_000)
+
+    assert all(isinstance(plan.tasks, NamedTasks) for plan in plans)
