@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import re
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 from prometheus_client import CollectorRegistry
 
 from floeberg.process.certificates import TlsFiles, cannot_listen
@@ -149,6 +151,24 @@ def test_a_file_that_is_gone_is_an_error(
     assert replaced(watched) == {"tls_key"}
     (record,) = caplog.records
     assert (record.levelname, record.__dict__["file"]) == ("ERROR", str(certificate.key))
+
+
+def test_what_is_no_certificate_any_more_is_told_of_as_another_file(
+    watched: TlsFiles, certificate: Certificate, registry: CollectorRegistry
+):
+    (read,) = x509.load_pem_x509_certificates(certificate.cert.read_bytes())
+    der = read.public_bytes(Encoding.DER)
+    version_6 = der.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05", 1)
+    for garbage in (b"", b"\xff", version_6):
+        body = base64.encodebytes(garbage).decode()
+        certificate.cert.write_text(
+            f"-----BEGIN CERTIFICATE-----\n{body}-----END CERTIFICATE-----\n"
+        )
+
+        watched.look()
+
+        assert replaced(watched) == {"tls_cert"}
+        assert registry.get_sample_value(REPLACED, {"file": "tls_cert"}) == 1
 
 
 def test_expiry_is_told_two_weeks_before_and_when_it_has_come(

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 10.0
 SOON_SECONDS = 14 * 86_400.0
+_NO_CERTIFICATE = (ValueError, x509.InvalidVersion)
 
 
 class TlsFiles(Collector):
@@ -194,7 +195,7 @@ def _expiry(name: str, raw: bytes) -> float | None:
         return None
     try:
         found = x509.load_pem_x509_certificates(raw)
-    except ValueError:
+    except _NO_CERTIFICATE:
         return None  # what TLS itself makes of it, the process says as it starts
     moments = [certificate.not_valid_after_utc.timestamp() for certificate in found]
     return min(moments) if name == "tls_cert" else max(moments)
@@ -223,7 +224,7 @@ def _pair_fault(config: ServiceConfig) -> str | None:
         return None
     try:
         certificate = x509.load_pem_x509_certificates(config.tls_cert.read_bytes())[0]
-    except ValueError:
+    except _NO_CERTIFICATE:
         return f"'tls_cert': {config.tls_cert} holds no certificate in PEM"
     try:
         key = load_pem_private_key(config.tls_key.read_bytes(), password=None)
