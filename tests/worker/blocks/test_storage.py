@@ -218,6 +218,40 @@ def test_a_file_whose_size_is_not_as_its_manifest_says_is_not_kept(
         wait_until(lambda: cache.size_bytes == 0, "what was kept to be removed")
 
 
+@pytest.mark.parametrize("said", [1 << 62, -5])
+def test_of_a_file_of_no_possible_size_nothing_is_kept_nor_forgotten(
+    said: int, tmp_path: Path, cache: BlockCache
+) -> None:
+    # to forget a block after the other of the larger one would take years
+    table = TableWriter.create(tmp_path / "t", COLUMNS)
+    table.append(rows(0, 100), layout=PLAIN)
+    (task,) = plan_of(table).tasks
+    lying = replace(task, data_file=replace(task.data_file, size_bytes=said))
+    location = task.data_file.location
+    storage = BlockStorage(far(), cache, PlannedObjects("", [lying]))
+
+    storage.forget(location)
+
+    assert storage.size(location) == task.data_file.size_bytes
+    assert storage.read_ranges(location, [(0, 4)]) == [b"PAR1"]
+    settle(cache)
+    assert cache.size_bytes == 0
+
+
+@pytest.mark.parametrize("part", [(-3, 10), (5, -2)])
+def test_a_range_that_can_not_be_is_the_stores_to_refuse(
+    part: Range, three: Path, cache: BlockCache
+) -> None:
+    storage = BlockStorage(far(), cache, Objects(three, 3 << 20))
+
+    with pytest.raises(FloebergError) as with_blocks:
+        storage.read_ranges(str(three), [part])
+    with pytest.raises(FloebergError) as without:
+        far().read_ranges(str(three), [part])
+
+    assert str(with_blocks.value) == str(without.value)
+
+
 def test_a_stream_that_is_cancelled_leaves_whole_blocks_or_none(
     table: TableWriter, cache: BlockCache, tmp_path: Path
 ) -> None:

@@ -25,6 +25,11 @@ _SAYS_WHICH_STORE = (
 )
 
 
+_MOST_BYTES = 64 << 30
+"""The largest object of which blocks are kept. Sizes are what manifests say: to forget an object
+takes time for each of its blocks, which would never end for one that is said to be of exabytes."""
+
+
 class StoredObject(NamedTuple):
     """An object: a digest of where it lies, and its size in bytes, which is in the digest too."""
 
@@ -60,16 +65,21 @@ class PlannedObjects:
         self._known: dict[str, StoredObject | None] = {}
 
     def at(self, location: str) -> StoredObject | None:
-        """Return the object at `location`, None where no task names it, or it was forgotten."""
+        """Return the object at `location`; None where no task names it, where it was forgotten, and
+        where its size is none that is kept."""
         with self._lock:
             while location not in self._known:
                 file = next(self._files, None)
                 if file is None:
                     return None
                 if file.location not in self._known:
-                    found = StoredObject.of(self._store, file.location, file.size_bytes)
-                    self._known[file.location] = found
+                    self._known[file.location] = self._object(file)
             return self._known[location]
+
+    def _object(self, file: DataFile | DeleteFile) -> StoredObject | None:
+        if not 0 <= file.size_bytes <= _MOST_BYTES:
+            return None
+        return StoredObject.of(self._store, file.location, file.size_bytes)
 
     def forget(self, location: str) -> None:
         """Know nothing of the object from now on: it is not what tasks say."""

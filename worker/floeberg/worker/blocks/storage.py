@@ -119,8 +119,8 @@ class _Found:
         self._start, self._end = start, start + length
         self._bytes: BytesIO | None = None
         self.missing: list[Range] = [(start, length)]
-        if of is None:
-            return
+        if of is None or start < 0 or length < 0:
+            return  # there is no such range: the store says so in its own words
         filled = _blank(length)
         with filled.getbuffer() as target:
             missing = blocks.fill(of, start, target)
