@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -80,6 +81,18 @@ def test_the_first_that_answers_gives_them_and_all_plans_of_the_table_share_them
     credentials.close()
     assert away.is_closed
     assert here.is_closed
+
+
+def test_a_coordinator_that_is_none_any_more_is_forgotten():
+    lenders = {"a": ScriptedLender()}
+    credentials = worker(lenders)
+    credentials.ask(RENEWAL, None)
+    gone = weakref.ref(lenders.pop("a"))
+    lenders["b"] = ScriptedLender()
+
+    credentials.ask(RENEWAL, None)
+
+    assert gone() is None
 
 
 def test_what_a_store_refused_is_named_by_its_fingerprint():

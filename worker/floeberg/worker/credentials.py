@@ -73,7 +73,9 @@ class WorkerCredentials:
         """
         refusal: FloebergError | None = None
         silence: FloebergError | None = None
-        for uri in self._coordinators():
+        coordinators = self._coordinators()
+        self._forget_others(coordinators)
+        for uri in coordinators:
             question = secrets.token_hex(12)
             message = AskCredentials(
                 worker_id=self._worker_id,
@@ -107,6 +109,16 @@ class WorkerCredentials:
             lenders, self._lenders = list(self._lenders.values()), {}
         for lender in lenders:
             lender.close()
+
+    def _forget_others(self, coordinators: Sequence[str]) -> None:
+        """Keep connections to `coordinators` only: others may never come back to their addresses.
+
+        They are not closed, as another table's call may be under way: that holds its own as long
+        as it lasts.
+        """
+        with self._lock:
+            for uri in self._lenders.keys() - set(coordinators):
+                del self._lenders[uri]
 
     def _lender(self, uri: str) -> Lender:
         with self._lock:
