@@ -320,3 +320,16 @@ def test_a_failure_after_a_refusal_is_told(lender: Lender):
         with pytest.raises(CredentialsUnavailable, match="away"):
             lender.after_refusal(seen)
     assert lender.asked == 1
+
+
+def test_what_another_brings_serves_though_a_renewal_failed_after_a_refusal(lender: Lender):
+    lender.error, lender.blocked = CatalogUnavailable("away"), threading.Event()
+    refused, anothers = lender.lent("refused", 30 * MINUTE), lender.lent("anothers", 40 * MINUTE)
+
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(lender.after_refusal, refused)
+        lender.begun.acquire()
+        found = lender.current(anothers)
+        lender.blocked.set()
+
+    assert [found, waiting.result()] == ["anothers"] * 2

@@ -179,7 +179,8 @@ class Renewals:
         if done is not None:
             done.result()
         with self._lock:
-            if held.error is not None:
+            # another may have brought some meanwhile
+            if held.error is not None and held.is_refused(held.config):
                 raise _none_to_be_had(table, held.error)
             return held.config
 
