@@ -53,5 +53,23 @@ def test_who_has_a_file_open_keeps_it_when_it_is_replaced(tmp_path: Path) -> Non
     os.close(file)
 
 
+def test_what_lies_under_the_name_of_an_unfinished_file_is_removed_and_not_followed(
+    tmp_path: Path,
+) -> None:
+    directory = CacheDirectory(tmp_path / "cache", "files")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("another's")
+    link, pipe = (tmp_path / "cache" / "files" / f".{n:032x}.part" for n in (1, 2))
+    link.symlink_to(elsewhere)
+    os.mkfifo(pipe)
+
+    assert directory.swept(0) == []
+    assert directory.swept(0) == []
+
+    assert not link.is_symlink()
+    assert not pipe.exists()
+    assert elsewhere.read_text() == "another's"
+
+
 def test_sizes_on_disk() -> None:
     assert [bytes_on_disk(n) for n in (0, 1, 4096, 4097)] == [0, 4096, 4096, 8192]

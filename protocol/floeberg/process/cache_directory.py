@@ -102,7 +102,13 @@ class CacheDirectory:
     def _sweep(self, name: str, now_seconds: float) -> None:
         """Remove an unfinished file that nobody writes any more."""
         with suppress(FileNotFoundError):
-            file = self.open(name)
+            try:
+                file = self.open(name)
+            except OSError as exc:
+                if exc.errno not in (errno.ELOOP, errno.ENXIO):
+                    raise
+                self.remove(name)  # a link, or a socket
+                return
             try:
                 age_seconds = now_seconds - os.fstat(file).st_mtime
                 if _lock_if_free(file) or age_seconds > _UNFINISHED_AT_MOST_SECONDS:
