@@ -17,6 +17,7 @@ from floeberg.protocol.errors import (
     CatalogUnavailable,
     CredentialsUnavailable,
     ExpiredCredentials,
+    ExpiredTicket,
     FloebergError,
     UnknownTable,
 )
@@ -38,7 +39,7 @@ class Lender:
     life_ms: int | None = 60 * MINUTE
     now_ms: int = 1_000_000
     asked: int = 0
-    error: FloebergError | None = None
+    error: Exception | None = None
     same: bool = False
     blocked: threading.Event | None = None
     begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -204,6 +205,30 @@ def test_what_has_ended_and_is_not_renewed_is_an_error_that_says_why(
         assert str(error) in str(raised.value)
         assert "hunter2" not in repr(raised.value)
     assert lender.asked == 1
+
+
+def test_a_ticket_that_is_too_old_to_ask_with_keeps_no_other_waiting(lender: Lender):
+    lender.error = ExpiredTicket(90_000)
+    seen = lender.lent("seen", 0)
+    with pytest.raises(ExpiredCredentials):
+        lender.current(seen)
+
+    lender.error = None
+
+    assert lender.current(seen) == "fresh-2"
+
+
+def test_a_fault_in_renewing_is_logged_and_told(lender: Lender, caplog: pytest.LogCaptureFixture):
+    lender.error = ZeroDivisionError("hunter2")
+    seen = lender.lent("seen", 0)
+
+    for _ in range(2):
+        with pytest.raises(ExpiredCredentials, match="the log of this process says why") as raised:
+            lender.current(seen)
+        assert "hunter2" not in str(raised.value)
+
+    assert lender.asked == 1
+    assert [r.message for r in caplog.records if r.exc_info] == ["unexpected error"]
 
 
 def test_a_lender_that_does_not_answer_holds_up_nobody_whose_credentials_live(lender: Lender):

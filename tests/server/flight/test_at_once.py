@@ -174,6 +174,18 @@ def test_who_leaves_while_a_query_waits_is_not_waited_for() -> None:
         pass
 
 
+def test_principals_that_do_not_come_again_are_forgotten() -> None:
+    bench = Bench()
+    for i in range(100):
+        bench.plan(principal=f"once-{i}")
+    assert bench.queries.principals == 100
+
+    bench.clock.seconds = 2 * PATIENCE
+    bench.plan()
+
+    assert bench.queries.principals == 1
+
+
 def planned_as(client: fl.FlightClient, token: str) -> Callable[[], fl.FlightInfo]:
     return lambda: client.get_flight_info(ORDERS, bearing(token))
 

@@ -20,9 +20,12 @@ from typing import Protocol, TypeAlias
 
 from floeberg.process.storage.credentials import earliest_expiry_ms, fingerprint
 from floeberg.protocol.errors import (
+    BadTicket,
     CredentialsUnavailable,
     ExpiredCredentials,
+    ExpiredTicket,
     FloebergError,
+    InternalError,
     Unavailable,
 )
 from floeberg.protocol.storage import StorageConfig
@@ -239,20 +242,12 @@ class Renewals:
         try:
             fresh = renew()
         except FloebergError as error:
-            with self._lock:
-                self.failed += 1
-                pause = min(_FIRST_BACKOFF_MS << min(held.failures, 10), _LONGEST_BACKOFF_MS)
-                held.failures, held.error = held.failures + 1, error
-                held.next_ms = self._now_ms() + int(pause * (0.5 + self._jitter() / 2))
-                left = self._left_seconds(held.config)
-            logger.warning(
-                "credentials not renewed",
-                extra={
-                    "table": str(table),
-                    "code": error.code,
-                    "error": str(error),
-                    "left_seconds": left,
-                },
+            self._fail(table, held, error)
+            return
+        except Exception:  # at the edge of a thread: whoever waits would hear nothing of it
+            logger.exception("unexpected error", extra={"table": str(table)})
+            self._fail(
+                table, held, InternalError("renewing failed; the log of this process says why")
             )
             return
         with self._lock:
@@ -265,6 +260,19 @@ class Renewals:
             held.offer(fresh, is_fresh=True)
             left = self._left_seconds(held.config)
         logger.info("credentials renewed", extra={"table": str(table), "left_seconds": left})
+
+    def _fail(self, table: Hashable, held: _Held, error: FloebergError) -> None:
+        # a ticket that is too old to ask with is one stream's matter, and keeps no other waiting
+        is_of_all = not isinstance(error, BadTicket | ExpiredTicket)
+        with self._lock:
+            self.failed += 1
+            pause = min(_FIRST_BACKOFF_MS << min(held.failures, 10), _LONGEST_BACKOFF_MS)
+            held.failures, held.error = held.failures + is_of_all, error
+            if is_of_all:
+                held.next_ms = self._now_ms() + int(pause * (0.5 + self._jitter() / 2))
+            left = self._left_seconds(held.config)
+        told = {"table": str(table), "code": error.code, "error": str(error), "left_seconds": left}
+        logger.warning("credentials not renewed", extra=told)
 
     def _left_seconds(self, config: StorageConfig) -> float | None:
         end = earliest_expiry_ms(config)

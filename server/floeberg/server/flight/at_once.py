@@ -62,6 +62,13 @@ class QueriesAtOnce:
         self._clock = clock
         self._lock = threading.Lock()
         self._queries: dict[str | None, dict[str, _Query]] = {}
+        self._next_look = clock() + patience_seconds
+
+    @property
+    def principals(self) -> int:
+        """How many principals have queries that are remembered."""
+        with self._lock:
+            return len(self._queries)
 
     @contextmanager
     def planning(
@@ -112,8 +119,18 @@ class QueriesAtOnce:
         with self._lock:
             if len(self._going_on(principal)) >= limit:
                 return False
+            self._forget_ended()
             self._queries.setdefault(principal, {})[query_id] = _Query(self._clock())
             return True
+
+    def _forget_ended(self) -> None:
+        """Forget the queries of principals that do not come again, now and then for all."""
+        now = self._clock()
+        if now < self._next_look:
+            return
+        self._next_look = now + self._patience_seconds
+        for principal in list(self._queries):
+            self._going_on(principal)
 
     def going_on(self, principal: str | None) -> frozenset[str]:
         """Return the ids of the queries of a principal that count now."""
