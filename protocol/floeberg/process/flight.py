@@ -24,6 +24,7 @@ from floeberg.process.tracing import span
 from floeberg.protocol.errors import Unsupported
 from floeberg.protocol.flight_errors import as_flight_errors
 from floeberg.protocol.requests import RequestContext, new_request, working_on
+from floeberg.protocol.types import Json
 
 T = TypeVar("T")
 
@@ -57,8 +58,14 @@ def cancellation(
 class _Call(fl.ServerMiddleware):
     """What one call's headers say of its caller, and a token to answer it with."""
 
-    def __init__(self, authorization: Sequence[str | bytes], token: str | None = None) -> None:
+    def __init__(
+        self,
+        authorization: Sequence[str | bytes],
+        cookies: Sequence[str | bytes] = (),
+        token: str | None = None,
+    ) -> None:
         self.authorization = authorization
+        self.cookies = cookies
         self._token = token
 
     def sending_headers(self) -> dict[str, list[str] | list[bytes]]:
@@ -74,9 +81,9 @@ class _Calls(fl.ServerMiddlewareFactory):
     def start_call(self, info: fl.CallInfo, headers: Mapping[str, list[Any]]) -> _Call:
         authorization = headers.get("authorization", [])
         if info.method != fl.FlightMethod.HANDSHAKE or not self._gate.demands:
-            return _Call(authorization)
+            return _Call(authorization, headers.get("cookie", []))
         with as_flight_errors():
-            return _Call((), self._gate.log_in(authorization))
+            return _Call((), token=self._gate.log_in(authorization))
         raise AssertionError("as_flight_errors raises what is raised within")
 
 
@@ -93,6 +100,12 @@ class _Handshakes(fl.ServerAuthHandler):
 
 def _text(raw: bytes | str) -> str:
     return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
+
+
+def _call(context: fl.ServerCallContext) -> _Call:
+    call = context.get_middleware(_CALL)
+    assert isinstance(call, _Call), "every call has one"
+    return call
 
 
 class FlightService(fl.FlightServerBase):
@@ -202,11 +215,21 @@ class FlightService(fl.FlightServerBase):
 
         Every handler begins with it. Raises `Unauthenticated`, and what verifying raises.
         """
-        call = context.get_middleware(_CALL)
-        assert isinstance(call, _Call), "every call has one"
         return self._gate.admit(
-            call.authorization, _text(context.peer_identity()), _text(context.peer())
+            _call(context).authorization, _text(context.peer_identity()), _text(context.peer())
         )
+
+    def carried(self, context: fl.ServerCallContext) -> Mapping[str, Json]:
+        """Return what the client carries for this service, after `principal` has let it in. Raises
+        `Unauthenticated` where it can't be read."""
+        call = _call(context)
+        return self._gate.carried(call.authorization, call.cookies)
+
+    def have_carried(self, context: fl.ServerCallContext, content: Mapping[str, Json]) -> None:
+        """Tell the client, in the headers of the answer, to carry `content` from now on. Raises
+        `BadCommand` for too much."""
+        for name, value in self._gate.to_carry(_call(context).authorization, content):
+            context.add_header(name, value)
 
     def _refuse(self, context: fl.ServerCallContext, call: str) -> NoReturn:
         with self.answering(context):

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
-from floeberg.process.auth.credentials import Basic, Bearer, parse_authorization
+from floeberg.process.auth import carrying
+from floeberg.process.auth.carrying import (
+    Carrier,
+    cookie_values,
+    open_carrier,
+    seal_carrier,
+    set_cookie,
+)
+from floeberg.process.auth.credentials import Basic, Bearer, Credentials, parse_authorization
 from floeberg.process.auth.passwords import PasswordList
 from floeberg.process.auth.principals import Principal, is_name
 from floeberg.process.auth.sessions import PREFIX, open_session, seal_session, wall_clock_ms
 from floeberg.process.auth.tokens import TokenList
 from floeberg.process.auth.watched import WatchedFile
-from floeberg.protocol.errors import Denied, FloebergError, Unauthenticated
+from floeberg.protocol.errors import BadCommand, Denied, FloebergError, Unauthenticated
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.types import Json
 
 logger = logging.getLogger(__name__)
 
 _RELAY_SECONDS = 60
+
+_MOST_CARRIED = 7 << 10
+"""Of headers, gRPC takes 8 KiB in all."""
 
 Outcome: TypeAlias = Literal["admitted", "refused", "logged in", "login refused"]
 
@@ -100,7 +112,7 @@ class Gate:
         return found
 
     def _proved(self, authorization: Sequence[str | bytes], peer_identity: str | None) -> Principal:
-        match parse_authorization(authorization):
+        match self._own(parse_authorization(authorization)):
             case Bearer(token):
                 return self._bearer(token)
             case Basic():
@@ -148,9 +160,72 @@ class Gate:
         expires_at_ms = self._now_ms() + _RELAY_SECONDS * 1000
         return seal_session(name, self._keyring, expires_at_ms=expires_at_ms, stamp=None)
 
-    def _known_without_asking(self, authorization: Sequence[str | bytes]) -> Principal | None:
+    # --- what clients carry ----------------------------------------------------------------------
+
+    def carried(
+        self, authorization: Sequence[str | bytes], cookies: Sequence[str | bytes] = ()
+    ) -> Mapping[str, Json]:
+        """Return what a client was given to carry, nothing for a client that was given nothing.
+
+        The arguments are the values of the headers `authorization`, which goes first, and `cookie`.
+        Raises `Unauthenticated` for what can't be read.
+        """
+        carrier = self._carrier(authorization)
+        if carrier is not None:
+            return carrier.content
+        for value in cookie_values(cookies):
+            if value:
+                return open_carrier(value, self._keyring).content
+        return {}
+
+    def to_carry(
+        self, authorization: Sequence[str | bytes], content: Mapping[str, Json]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield headers of an answer that have the client carry `content` from now on, instead of
+        what its call came with; an empty one has it drop the cookie.
+
+        A bearer token that is for somebody else, such as a proxy on the way, stays as it is: such a
+        client gets the cookie alone. Raises `BadCommand` for more than headers hold.
+        """
+        held = self._carrier(authorization)
+        own = None if held else self._bearer_token(authorization)
+        cookie = seal_carrier(Carrier(content), self._keyring) if content else None
+        headers = [("set-cookie", set_cookie(cookie))]
+        if held or own is None or self.demands or own.startswith(PREFIX):
+            carrier = Carrier(content, held.bearer if held else own)
+            headers.append(("authorization", f"Bearer {seal_carrier(carrier, self._keyring)}"))
+        if sum(len(value) for _, value in headers) > _MOST_CARRIED:
+            raise BadCommand(
+                "the session's options and your token together are longer than headers may be; set"
+                " fewer or shorter options"
+            )
+        yield from headers
+
+    def _own(self, credentials: Credentials | None) -> Credentials | None:
+        """Return a client's own credentials, where it carries them for us."""
+        if not isinstance(credentials, Bearer) or not credentials.token.startswith(carrying.PREFIX):
+            return credentials
+        bearer = open_carrier(credentials.token, self._keyring).bearer
+        return None if bearer is None else Bearer(bearer)
+
+    def _carrier(self, authorization: Sequence[str | bytes]) -> Carrier | None:
+        token = self._bearer_token(authorization)
+        if token is None or not token.startswith(carrying.PREFIX):
+            return None
+        return open_carrier(token, self._keyring)
+
+    def _bearer_token(self, authorization: Sequence[str | bytes]) -> str | None:
         try:
             credentials = parse_authorization(authorization)
+        except Unauthenticated:
+            return None  # the caller was admitted, so it is meant for somebody else
+        return credentials.token if isinstance(credentials, Bearer) else None
+
+    # --- the ways to prove it --------------------------------------------------------------------
+
+    def _known_without_asking(self, authorization: Sequence[str | bytes]) -> Principal | None:
+        try:
+            credentials = self._own(parse_authorization(authorization))
             if isinstance(credentials, Bearer) and credentials.token.startswith(PREFIX):
                 return self._session(credentials.token)
         except FloebergError:
