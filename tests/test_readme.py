@@ -28,6 +28,7 @@ DOCUMENTS = [
     "docs/configuration.md",
     "docs/rest-planning.md",
     "docs/security.md",
+    "docs/sql.md",
 ]
 SERVICES = {"up": UpConfig, "coordinator": CoordinatorConfig, "worker": WorkerConfig}
 SHOWN_SERVER = "grpc://127.0.0.1:8815"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +16,9 @@ from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.storage import StorageFactory
 from floeberg.server.catalogs import Catalogs, WarehouseCatalog
 from floeberg.server.config import CoordinatorConfig
+from floeberg.server.flight import Scans
 from floeberg.server.process import CoordinatorService
+from floeberg.server.sql.service import Statements
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.process import WorkerService
 from floeberg.worker.streams import ReadTasks
@@ -33,9 +35,11 @@ class LocalFleet:
         self,
         served: Catalogs | Path,
         open_storage: StorageFactory = open_storage,
+        make_statements: Callable[[Scans], Statements] | None = None,
         **flags: object,
     ) -> None:
         self._open_storage = open_storage
+        self._make_statements = make_statements
         self.keys = Keyring.generate()
         self.catalogs = (
             Catalogs([WarehouseCatalog("warehouse", str(served))])
@@ -56,6 +60,7 @@ class LocalFleet:
             load_config(CoordinatorConfig, flags=self.flags),
             self.catalogs,
             StorageCache(lambda config: LoggedStorage(self._open_storage(config))),
+            make_statements=self._make_statements,
         )
         coordinator.start()
         return coordinator
@@ -96,10 +101,11 @@ def local_fleet(
     served: Catalogs | Path,
     workers: int = 2,
     open_storage: StorageFactory = open_storage,
+    make_statements: Callable[[Scans], Statements] | None = None,
     **flags: object,
 ) -> Iterator[LocalFleet]:
-    """`open_storage` gives the coordinator its storage."""
-    fleet = LocalFleet(served, open_storage, **flags)
+    """`open_storage` gives the coordinator its storage, `make_statements` what answers SQL."""
+    fleet = LocalFleet(served, open_storage, make_statements, **flags)
     try:
         for _ in range(workers):
             fleet.add_worker()

@@ -218,6 +218,12 @@ class StaleTicket(BadRequest):
         )
 
 
+class BadHandle(BadRequest):
+    """The handle of a prepared statement that was damaged, made up, or sealed with another key."""
+
+    code = "BAD_HANDLE"
+
+
 class PlanTooLarge(BadRequest):
     """More tasks, or bytes of tickets, than an answer or a ticket may have."""
 

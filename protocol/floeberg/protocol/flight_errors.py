@@ -82,6 +82,7 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.BadTicket: Status.INVALID_ARGUMENT,
     errors.ExpiredTicket: Status.INVALID_ARGUMENT,
     errors.StaleTicket: Status.INVALID_ARGUMENT,
+    errors.BadHandle: Status.INVALID_ARGUMENT,
     errors.PlanTooLarge: Status.INVALID_ARGUMENT,
     errors.LimitExceeded: Status.INVALID_ARGUMENT,
     # present other credentials

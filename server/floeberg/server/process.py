@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import TextIO
 
@@ -45,6 +46,7 @@ from floeberg.server.flight.status import CoordinatorFacts
 from floeberg.server.flight.status_page import coordinator_page
 from floeberg.server.planning import ManifestCache, SegmentFiles
 from floeberg.server.rest import RestPlanner, RestService
+from floeberg.server.sql.service import SqlService, Statements
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +54,8 @@ logger = logging.getLogger(__name__)
 class CoordinatorService:
     """A coordinator that serves from `start` until `stop`, each called once.
 
-    Manifests are read through `storages`, names of workers looked up by `resolve`.
+    Manifests are read through `storages`, names of workers looked up by `resolve`. Queries in SQL
+    are answered by what `make_statements` makes.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class CoordinatorService:
         catalogs: Catalogs,
         storages: StorageFactory,
         resolve: Resolver = system_addresses,
+        make_statements: Callable[[Scans], Statements] | None = None,
     ) -> None:
         self._config = config
         self._catalogs = catalogs
@@ -147,6 +151,8 @@ class CoordinatorService:
         )
         lender = Lender(catalogs, keyring)
         self._actions = Actions(catalogs, self.members, self._scans, self._facts, lender)
+        statements = make_statements(self._scans) if make_statements else None
+        self._sql = SqlService(keyring, statements)
         self._gate = configured_gate(config, registry)
         self._proxy = Proxy(self.members, keyring, registry, self._gate, tls)
         self._rest: RestService | None = None
@@ -188,6 +194,7 @@ class CoordinatorService:
                 self._callers,
                 self._scans,
                 self._actions,
+                self._sql,
                 self._proxy,
                 self._gate,
                 self._failures,

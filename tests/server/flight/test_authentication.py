@@ -243,7 +243,7 @@ def code_of_sql(connection: adbc_driver_flightsql.dbapi.Connection) -> str:
 
 def test_adbc_logs_in_with_a_password(fleet: LocalFleet):
     with adbc(fleet.location, username="ann", password=PASSWORD) as connection:
-        assert code_of_sql(connection) == "BAD_COMMAND"
+        assert code_of_sql(connection) == "UNSUPPORTED"
 
 
 def test_adbc_is_told_that_the_password_is_wrong(fleet: LocalFleet):
@@ -254,7 +254,7 @@ def test_adbc_is_told_that_the_password_is_wrong(fleet: LocalFleet):
     assert "hush" not in str(told.value)
 
 
-@pytest.mark.parametrize(("token", "code"), [(ANN, "BAD_COMMAND"), ("made-up", "UNAUTHENTICATED")])
+@pytest.mark.parametrize(("token", "code"), [(ANN, "UNSUPPORTED"), ("made-up", "UNAUTHENTICATED")])
 def test_adbc_sends_a_token_as_a_header(fleet: LocalFleet, token: str, code: str):
     options = {"adbc.flight.sql.authorization_header": f"Bearer {token}"}
     with adbc(fleet.location, **options) as connection:

@@ -123,7 +123,7 @@ def test_adbc_shows_its_certificate(fleet: LocalFleet, authority: Authority):
     ):
         cursor.execute("SELECT 1")  # no SQL is served yet, but the caller is known
 
-    assert "[BAD_COMMAND]" in str(told.value)
+    assert "[UNSUPPORTED]" in str(told.value)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from floeberg.protocol.errors import (
     Unsupported,
 )
 from floeberg.protocol.flight_errors import from_flight
+from floeberg.protocol.flight_sql.wire import pack
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.tickets import open_ticket
 from tests.support.fleet import LocalFleet, local_fleet, read_all, read_endpoint
@@ -236,10 +237,7 @@ def test_tickets_are_read_without_metadata_manifests_or_catalog(
         (command(ref="nope"), UnknownRef),
         (command(ref="main", snapshot_id=1), ConflictingSnapshot),
         (
-            fl.FlightDescriptor.for_command(
-                b"\n@type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery\x12\x0a"
-                b"\x0a\x08SELECT 1"
-            ),
+            fl.FlightDescriptor.for_command(pack("CommandStatementQuery", query="SELECT 1")),
             Unsupported,
         ),
     ],
@@ -256,13 +254,6 @@ def test_a_bad_request_is_named_shows_no_inside_and_harms_no_other(
         assert "Traceback" not in str(raised.value)
         assert ".py" not in str(raised.value)
         assert client.get_flight_info(ORDERS).total_records == 800
-
-
-def test_flight_sql_is_named_where_it_is_not_served(client: fl.FlightClient) -> None:
-    sql = b"\n?type.googleapis.com/arrow.flight.protocol.sql.CommandGetCatalogs\x12\x00"
-
-    with pytest.raises(pa.ArrowNotImplementedError, match=r"Flight SQL \(CommandGetCatalogs\)"):
-        client.get_flight_info(fl.FlightDescriptor.for_command(sql))
 
 
 def test_without_workers_a_scan_can_be_tried_again_later(

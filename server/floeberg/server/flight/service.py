@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import pyarrow as pa
@@ -20,6 +20,14 @@ from floeberg.protocol.actions import TablesRequest
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import BadCommand, Cancelled, FloebergError, ServerUnavailable
+from floeberg.protocol.flight_sql import (
+    Listing,
+    OtherCommand,
+    PreparedQuery,
+    SqlCommand,
+    decode_command,
+)
+from floeberg.protocol.flight_sql.actions import SERVED_ACTIONS, encode_bound
 from floeberg.protocol.registration import SEALED_ACTIONS
 from floeberg.protocol.requests import current_request
 from floeberg.server.access import Caller, Callers
@@ -27,13 +35,16 @@ from floeberg.server.flight.actions import Actions
 from floeberg.server.flight.descriptors import command_from_bytes, command_from_path
 from floeberg.server.flight.proxy import Proxy
 from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans
+from floeberg.server.flight.sql import SQL_ACTIONS, SqlActions, in_messages, read_parameters
 from floeberg.server.flight.tables import list_tables, name_filter, path_of
+from floeberg.server.sql.service import SqlService, listing_schema, unserved
+from floeberg.server.sql.sessions import SessionOptions
 
 
 class CoordinatorServer(FlightService):
     """Answers calls from the moment it is made; `shutdown` ends it."""
 
-    answers = "ListFlights, GetFlightInfo, GetSchema, DoGet and actions"
+    answers = "ListFlights, GetFlightInfo, GetSchema, DoGet, DoPut of parameters, and actions"
 
     def __init__(
         self,
@@ -41,6 +52,7 @@ class CoordinatorServer(FlightService):
         callers: Callers,
         scans: Scans,
         actions: Actions,
+        sql: SqlService,
         proxy: Proxy,
         gate: Gate,
         failures: Failures,
@@ -51,6 +63,8 @@ class CoordinatorServer(FlightService):
         self._callers = callers
         self._scans = scans
         self._actions = actions
+        self._sql = sql
+        self._sql_actions = SqlActions(sql)
         self._proxy = proxy
         self._draining = threading.Event()
         super().__init__(location, gate, failures, tls, client_roots, stall_seconds)
@@ -77,7 +91,14 @@ class CoordinatorServer(FlightService):
     ) -> fl.FlightInfo:
         with self.answering_whole(context, "GetFlightInfo"):
             caller = self._caller(context)
-            answer = self._scans.answer(_command(descriptor), caller, cancellation(context))
+            command = _command(descriptor)
+            if isinstance(command, ScanCommand):
+                answer = self._scans.answer(command, caller, cancellation(context))
+            elif isinstance(command, Listing):
+                return _listing_info(command, descriptor)
+            else:
+                session = self._session(context)
+                answer = self._sql.info(command, session, caller, cancellation(context))
             return _flight_info(answer, descriptor)
 
     def get_schema(  # type: ignore[override]
@@ -85,20 +106,49 @@ class CoordinatorServer(FlightService):
     ) -> fl.SchemaResult:
         with self.answering(context):
             caller = self._caller(context)
-            schema = self._scans.schema(_command(descriptor), caller, cancellation(context))
+            command = _command(descriptor)
+            if isinstance(command, ScanCommand):
+                schema = self._scans.schema(command, caller, cancellation(context))
+            elif isinstance(command, Listing):
+                schema = listing_schema(command)
+            else:
+                schema = self._sql.schema(command, self._session(context), caller)
             return fl.SchemaResult(schema)
 
     def do_get(self, context: fl.ServerCallContext, ticket: fl.Ticket) -> fl.FlightDataStream:
         with self.answering(context):
-            caller = self.principal(context)
+            principal = self.principal(context)
             if self._draining.is_set():
                 raise ServerUnavailable("the coordinator is stopping; try again")
-            relay = self._proxy.redeem(ticket.ticket, caller)
+            listing = decode_command(ticket.ticket)
+            if isinstance(listing, Listing):
+                seen_by = self._callers.of(principal)
+                rows = self._sql.listing(listing, seen_by, cancellation(context))
+                return fl.RecordBatchStream(in_messages(rows))
+            relay = self._proxy.redeem(ticket.ticket, principal)
             request = current_request()  # the ticket's
         sent = self.streaming(relay.batches, context, request)
         # the stubs don't know that a batch may come with its app_metadata
         batches = cast(Iterator[pa.RecordBatch], sent)
         return fl.GeneratorStream(relay.schema, batches)
+
+    def do_put(
+        self,
+        context: fl.ServerCallContext,
+        descriptor: fl.FlightDescriptor,
+        reader: fl.MetadataRecordBatchReader,
+        writer: fl.FlightMetadataWriter,
+    ) -> None:
+        with self.answering(context):
+            self.principal(context)
+            match decode_command(descriptor.command or b""):
+                case PreparedQuery(handle):
+                    bound = self._sql.bind(handle, read_parameters(reader))
+                    writer.write(pa.py_buffer(encode_bound(bound)))
+                    return
+                case OtherCommand(name):
+                    raise unserved(name)
+        super().do_put(context, descriptor, reader, writer)
 
     # the stubs ask for Action and bytes where pyarrow takes tuples and Result
     def list_actions(  # type: ignore[override]
@@ -106,7 +156,7 @@ class CoordinatorServer(FlightService):
     ) -> list[tuple[str, str]]:
         with self.answering(context):
             self.principal(context)
-        return self._actions.descriptions()
+        return [*self._actions.descriptions(), *SERVED_ACTIONS]
 
     def do_action(  # type: ignore[override]
         self, context: fl.ServerCallContext, action: fl.Action
@@ -115,13 +165,21 @@ class CoordinatorServer(FlightService):
             # workers prove themselves by the seal
             is_sealed = action.type in SEALED_ACTIONS
             caller = self._callers.of(None) if is_sealed else self._caller(context)
-            results = self._actions.answer(
-                action.type, action.body.to_pybytes(), caller, cancellation(context)
-            )
+            name, body = action.type, action.body.to_pybytes()
+            if name in SQL_ACTIONS:
+                answer = self._sql_actions.answer(name, body, self._session(context), caller)
+                if answer.session is not None:
+                    self.have_carried(context, answer.session.to_json())
+                results: Iterable[bytes] = answer.results
+            else:
+                results = self._actions.answer(name, body, caller, cancellation(context))
         return self.answering_with((fl.Result(pa.py_buffer(raw)) for raw in results), context)
 
     def _caller(self, context: fl.ServerCallContext) -> Caller:
         return self._callers.of(self.principal(context))
+
+    def _session(self, context: fl.ServerCallContext) -> SessionOptions:
+        return SessionOptions.from_json(self.carried(context))
 
     def _table_info(
         self, path: tuple[str, ...], caller: Caller, is_cancelled: IsCancelled
@@ -139,7 +197,7 @@ class CoordinatorServer(FlightService):
         return fl.FlightInfo(schema, descriptor, [], -1, -1, False, metadata)
 
 
-def _command(descriptor: fl.FlightDescriptor) -> ScanCommand:
+def _command(descriptor: fl.FlightDescriptor) -> ScanCommand | SqlCommand:
     match descriptor.descriptor_type:
         case fl.DescriptorType.PATH:
             return command_from_path(descriptor.path or ())
@@ -147,6 +205,12 @@ def _command(descriptor: fl.FlightDescriptor) -> ScanCommand:
             return command_from_bytes(descriptor.command or b"")
         case _:
             raise BadCommand("the descriptor is neither a path nor a command")
+
+
+def _listing_info(command: Listing, descriptor: fl.FlightDescriptor) -> fl.FlightInfo:
+    # its ticket is the command: any coordinator redeems it, for what whoever calls may see
+    endpoint = fl.FlightEndpoint(descriptor.command or b"", [])
+    return fl.FlightInfo(listing_schema(command), descriptor, [endpoint], -1, -1)
 
 
 def _flight_info(answer: ScanAnswer, descriptor: fl.FlightDescriptor) -> fl.FlightInfo:
