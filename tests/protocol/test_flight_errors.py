@@ -179,6 +179,9 @@ def test_an_error_arrives_whole_and_nothing_else_does(
     if call == "GetSchema":
         told = told.removeprefix("Unknown error: ")
     assert told.startswith(f"[{cls.code}] {MESSAGE}")
+    if call in ("GetFlightInfo", "ListFlights", "DoAction"):
+        # a stream's client repeats what it was told itself, as GetSchema does with Flight's errors
+        assert told.count(MESSAGE) == 1
     for leak in ("Traceback", "File ", ".py", "/no/such/secret", "direct cause"):
         assert leak not in str(raised)
         assert leak.encode() not in (getattr(raised, "extra_info", None) or b"")

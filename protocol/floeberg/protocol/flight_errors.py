@@ -120,12 +120,47 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.InternalError: Status.INTERNAL,
 }
 
-# pyarrow's own classes show their message as it is, where KeyError would quote it
-_PLAIN: dict[Status, type[Exception]] = {
-    Status.INVALID_ARGUMENT: pa.ArrowInvalid,
-    Status.NOT_FOUND: pa.ArrowKeyError,
-    Status.UNIMPLEMENTED: pa.ArrowNotImplementedError,
+
+class _SaidOnce(Exception):
+    """A plain exception whose message pyarrow sends once.
+
+    It sends `MESSAGE. Detail: Python exception: ` and the exception as `traceback` formats it,
+    which would have the message again: a person reads it twice, behind names of classes. So to
+    that module alone, the message is nothing.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self._message = message
+
+    def __str__(self) -> str:
+        # there is no frame behind this one where pyarrow asks
+        asking = sys._getframe().f_back
+        if asking is not None and asking.f_globals.get("__name__") == "traceback":
+            return ""
+        return self._message
+
+
+# what pyarrow sends for each is by the class that it derives from
+class _Invalid(_SaidOnce, pa.ArrowInvalid): ...
+
+
+class _NotFound(_SaidOnce, pa.ArrowKeyError): ...
+
+
+class _Unserved(_SaidOnce, pa.ArrowNotImplementedError): ...
+
+
+_PLAIN: dict[Status, type[_SaidOnce]] = {
+    Status.INVALID_ARGUMENT: _Invalid,
+    Status.NOT_FOUND: _NotFound,
+    Status.UNIMPLEMENTED: _Unserved,
 }
+_DETAIL = ". Detail: Python exception: "
+_SENT_AS = "Refused"
+for _class in _PLAIN.values():
+    # what is sent in the message's place: the class's name, after its module's unless that is this
+    _class.__module__, _class.__qualname__ = "builtins", _SENT_AS
 _FLIGHT: dict[Status, type[fl.FlightError]] = {
     Status.UNKNOWN: fl.FlightServerError,
     Status.DEADLINE_EXCEEDED: fl.FlightTimedOutError,
@@ -290,17 +325,23 @@ def _foreign(error: Exception, text: str) -> FloebergError:
 def _message_of(text: str) -> str:
     """Return the server's message without what pyarrow puts around it.
 
-    A stream's error reads `M. Detail: D. gRPC client debug context: S:M. Detail: …`, where D of a
-    plain exception repeats M. M may hold any of these words itself: the repetition tells.
+    A stream's error reads `M. Detail: D. gRPC client debug context: S:M. Detail: …`, where M may
+    hold any of these words itself. D tells: it is a name of ours, or repeats M, as servers before
+    it sent.
 
+    >>> _message_of("[X] no. Detail: Python exception: Refused\\n")
+    '[X] no'
     >>> _message_of("[X] no. Detail: Python exception: ValueError: [X] no")
     '[X] no'
     """
     for mark in ("Flight returned unavailable error, with message: ", "Unknown error: "):
         text = text.removeprefix(mark)
+    message, ours, _ = text.partition(f"{_DETAIL}{_SENT_AS}\n")
+    if ours:
+        return message
     at = text.find(". Detail: ")
     while at >= 0:
-        _, colon, repeated = text[at:].removeprefix(". Detail: Python exception: ").partition(": ")
+        _, colon, repeated = text[at:].removeprefix(_DETAIL).partition(": ")
         if colon and repeated.startswith(text[:at]):
             return text[:at]
         at = text.find(". Detail: ", at + 1)
