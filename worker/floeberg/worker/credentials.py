@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from floeberg.process.storage.credentials import earliest_expiry_ms, fingerprint
-from floeberg.process.storage.renewals import CredentialSource, Ends, Renewals
+from floeberg.process.storage.renewals import CredentialSource, Ends, Renewals, TableKey
 from floeberg.protocol.errors import CredentialsUnavailable, FloebergError, Unavailable
 from floeberg.protocol.plans import ReadPlan
 from floeberg.protocol.registration import AskCredentials, LentCredentials
@@ -63,7 +63,7 @@ class WorkerCredentials:
         renewal = plan.storage.renewal
         if renewal is None:
             return None
-        return _Source(self, _Table(renewal.table, plan.metadata.table_uuid), renewal)
+        return _Source(self, TableKey(renewal.table, plan.metadata.table_uuid), renewal)
 
     def ask(self, renewal: CredentialRenewal, refused: str | None) -> StorageConfig:
         """Return credentials from the first coordinator that gives some.
@@ -128,22 +128,12 @@ class WorkerCredentials:
             return lender
 
 
-class _Table(NamedTuple):
-    """A table, by its name for people, and by what tells it from a later one of that name."""
-
-    name: str
-    uuid: str | None
-
-    def __str__(self) -> str:
-        return self.name
-
-
 @dataclass(frozen=True, slots=True)
 class _Source:
     """The credentials of one plan's table; implements `CredentialSource`."""
 
     credentials: WorkerCredentials
-    table: _Table
+    table: TableKey
     renewal: CredentialRenewal
 
     def current(self, held: StorageConfig, ends: Ends = earliest_expiry_ms) -> StorageConfig:

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from floeberg.process.storage.credentials import earliest_expiry_ms, fingerprint
 from floeberg.protocol.errors import (
@@ -41,6 +41,17 @@ _PATIENCE_SECONDS = 2.0
 _AGAIN_MS = 10_000
 _FIRST_BACKOFF_MS = 1000
 _LONGEST_BACKOFF_MS = 60_000
+
+
+class TableKey(NamedTuple):
+    """A table, by its name for people, and by what tells it from a later one of that name."""
+
+    name: str
+    uuid: str | None
+
+    def __str__(self) -> str:
+        return self.name
+
 
 Renew: TypeAlias = Callable[[], StorageConfig]
 """Fetches fresh credentials. Raises `FloebergError`."""

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from floeberg.process.storage.credentials import (
     earliest_expiry_ms,
@@ -19,7 +19,7 @@ from floeberg.process.storage.credentials import (
     identity,
     layered,
 )
-from floeberg.process.storage.renewals import CredentialSource, Ends, Renewals
+from floeberg.process.storage.renewals import CredentialSource, Ends, Renewals, TableKey
 from floeberg.protocol.errors import UnknownTable
 from floeberg.protocol.storage import StorageConfig, StorageCredential
 from floeberg.server.catalogs.file_properties import file_properties, storage_credentials
@@ -30,16 +30,6 @@ _MAX_TABLES = 4096
 
 Identifier: TypeAlias = tuple[str, ...]
 T = TypeVar("T")
-
-
-class _Table(NamedTuple):
-    """A table, by its name for people, and by what tells it from a later one of that name."""
-
-    name: str
-    uuid: str | None
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class AskCatalog(Protocol):
@@ -148,8 +138,8 @@ class Lending:
         renew = self._renewal(identifier, table_uuid)
         return self._renewals.after_refusal(table, refused, renew)
 
-    def _table(self, identifier: Identifier, table_uuid: str | None) -> _Table:
-        return _Table(".".join((self._name, *identifier)), table_uuid)
+    def _table(self, identifier: Identifier, table_uuid: str | None) -> TableKey:
+        return TableKey(".".join((self._name, *identifier)), table_uuid)
 
     def _of(self, answer: RestTable, configured: Mapping[str, object]) -> _Lent:
         config = StorageConfig(
