@@ -185,6 +185,34 @@ class BadCommand(BadRequest):
     code = "BAD_COMMAND"
 
 
+class BadSql(BadRequest):
+    """SQL that can't be understood."""
+
+    code = "BAD_SQL"
+
+    def __init__(self, why: str, line: int | None = None, column: int | None = None) -> None:
+        """`line` and `column` count from 1, in the text as it was sent."""
+        super().__init__(why if line is None else f"line {line}, column {column}: {why}")
+
+
+class UnsupportedSql(BadRequest):
+    """SQL that is understood and not served; the message says what to write instead."""
+
+    code = "UNSUPPORTED_SQL"
+
+
+class ReadOnly(BadRequest):
+    """A statement that would change something: tables are read here, and nothing else."""
+
+    code = "READ_ONLY"
+
+    def __init__(self, statement: str) -> None:
+        super().__init__(
+            f"{statement} is refused: tables can only be read here; send one SELECT, WITH, VALUES,"
+            " EXPLAIN, SHOW TABLES or DESCRIBE"
+        )
+
+
 class BadConfig(BadRequest):
     """A configuration value that cannot be used; the message names the key."""
 

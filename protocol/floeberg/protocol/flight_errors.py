@@ -78,6 +78,10 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.NoSnapshotAsOf: Status.NOT_FOUND,
     errors.ConflictingSnapshot: Status.INVALID_ARGUMENT,
     errors.BadCommand: Status.INVALID_ARGUMENT,
+    errors.BadSql: Status.INVALID_ARGUMENT,
+    # UNIMPLEMENTED would make ADBC try the statement again by another road
+    errors.UnsupportedSql: Status.INVALID_ARGUMENT,
+    errors.ReadOnly: Status.INVALID_ARGUMENT,
     errors.BadConfig: Status.INVALID_ARGUMENT,
     errors.BadTicket: Status.INVALID_ARGUMENT,
     errors.ExpiredTicket: Status.INVALID_ARGUMENT,
