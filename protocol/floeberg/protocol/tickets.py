@@ -7,23 +7,19 @@ until it expires. Its bytes:
     resume place: task, 4 bytes | row, 8 bytes
     nonce, 24 bytes | ciphertext of: length of the head, 4 bytes | head | plan | tag, 16 bytes
 
-The head is JSON: `{"principal": …, "bound": …, "expires_at_ms": …, "origin": {…}, "limits": {…}}`,
-the plan is that of `plan_codec`. All but the resume place is sealed. A client that lost its stream
-writes there how far it has come, as the last batch said, and sends the ticket to another worker.
-The place is checked against the plan's bounds, and trusted for nothing: wherever it points, the
-rows are the plan's own.
+The head is that of `ticket_heads`, the plan that of `plan_codec`. All but the resume place is
+sealed. A client that lost its stream writes there how far it has come, as the last batch said, and
+sends the ticket to another worker. The place is checked against the plan's bounds, and trusted for
+nothing: wherever it points, the rows are the plan's own.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import struct
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.errors import BadTicket, ExpiredTicket, PlanTooLarge
 from floeberg.protocol.plan_codec import MalformedPlan, decode_plan, encode_plan
 from floeberg.protocol.plans import START, ReadOptions, ReadPlan, ResumePlace
@@ -34,7 +30,15 @@ from floeberg.protocol.sealing import (
     message_header,
     split_header,
 )
-from floeberg.protocol.types import Json
+from floeberg.protocol.ticket_heads import (
+    NO_LIMITS,
+    NO_ORIGIN,
+    Origin,
+    StreamLimits,
+    TicketHead,
+    decode_head,
+    encode_head,
+)
 
 __all__ = [
     "NO_LIMITS",
@@ -61,60 +65,7 @@ VERSION = 1
 MAX_TICKET_BYTES = 64 << 20
 
 _PLACE = struct.Struct(">IQ")
-_LENGTH = struct.Struct(">I")
 _MAX_ROW = (1 << 63) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a ticket comes from, for people who look at logs and pages: the request that was
-    planned, its trace, and the table's name. Each may be missing.
-
-    A client may give several plans one request id; `query_id` is a plan's own.
-    """
-
-    query_id: str | None = None
-    request_id: str | None = None
-    table: str | None = None
-    traceparent: str | None = None
-
-    def to_json(self) -> dict[str, Json]:
-        """Return what there is, by name."""
-        named = {
-            "query_id": self.query_id,
-            "request_id": self.request_id,
-            "table": self.table,
-            "traceparent": self.traceparent,
-        }
-        return {name: value for name, value in named.items() if value is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class StreamLimits:
-    """What workers hold a query to; None is no limit.
-
-    `rows` are those of all the query's streams together. `until_ms` is when the query must be done,
-    in ms since the epoch: it may take `seconds`. `is_counted` asks workers to tell at once when a
-    stream begins and ends: how many queries of its principal go on at once is limited.
-    """
-
-    rows: int | None = None
-    seconds: float | None = None
-    until_ms: int | None = None
-    is_counted: bool = False
-
-    def to_json(self) -> dict[str, Json]:
-        """Return what there is, by name."""
-        named: dict[str, Json] = {
-            "rows": self.rows,
-            "seconds": self.seconds,
-            "until_ms": self.until_ms,
-            "is_counted": self.is_counted or None,
-        }
-        return {name: value for name, value in named.items() if value is not None}
-
-
-NO_LIMITS = StreamLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +77,9 @@ class OpenTicket:
     principal: str | None
     expires_at_ms: int
     resume: ResumePlace
-    origin: Origin = Origin()
+    origin: Origin = NO_ORIGIN
     is_bound: bool = False
     limits: StreamLimits = NO_LIMITS
-
-
-NO_ORIGIN = Origin()
 
 
 def seal_ticket(
@@ -177,16 +125,8 @@ def seal_encoded(
 
     Raises `PlanTooLarge` for a plan that is too large for one ticket.
     """
-    head = dump_json(
-        {
-            "principal": principal,
-            "bound": bound,
-            "expires_at_ms": expires_at_ms,
-            "origin": origin.to_json(),
-            "limits": limits.to_json(),
-        }
-    )
-    content = b"".join((_LENGTH.pack(len(head)), head, plan))
+    head = TicketHead(principal, expires_at_ms, bound, origin, limits)
+    content = encode_head(head) + plan
     header = MAGIC + message_header(keyring.active, VERSION)
     sealed = keyring.active.seal(TICKET, content, header, random(NONCE_BYTES))
     ticket = header + encode_place(START) + sealed
@@ -213,7 +153,7 @@ def open_ticket(raw: bytes, keyring: Keyring, *, now_ms: int) -> OpenTicket:
     content = key.open(TICKET, raw[after:], header)
     if content is None:
         raise BadTicket("ticket that was damaged, or sealed with another key")
-    head, plan_bytes = _head(content)
+    head, plan_bytes = decode_head(content)
     if now_ms >= head.expires_at_ms:
         raise ExpiredTicket((now_ms - head.expires_at_ms) // 1000)
     try:
@@ -272,55 +212,6 @@ def _header(raw: bytes) -> tuple[str, bytes]:
     if len(raw) < len(header) + _PLACE.size:
         raise BadTicket("ticket that is cut short")
     return key_id, header
-
-
-class _Head(NamedTuple):
-    principal: str | None
-    expires_at_ms: int
-    bound: bool
-    origin: Origin
-    limits: StreamLimits
-
-
-def _head(content: bytes) -> tuple[_Head, bytes]:
-    """Return the head and the plan's bytes of an authenticated ticket."""
-    try:
-        (size,) = _LENGTH.unpack_from(content)
-        end = _LENGTH.size + size
-        raw = json.loads(content[_LENGTH.size : end])
-        # tickets of before it was written were bound to a principal that they named
-        head = _Head(
-            raw["principal"],
-            raw["expires_at_ms"],
-            raw.get("bound", raw["principal"] is not None),
-            _origin(raw.get("origin", {})),
-            _limits(raw.get("limits", {})),
-        )
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise BadTicket("ticket sealed by another version of floeberg: its head") from exc
-    is_whole = isinstance(head.principal, str | None) and isinstance(head.expires_at_ms, int)
-    if not (is_whole and isinstance(head.bound, bool)):
-        raise BadTicket("ticket sealed by another version of floeberg: its head")
-    return head, content[end:]
-
-
-def _origin(raw: Mapping[str, object]) -> Origin:
-    """Return what is known of an origin; an earlier version has none, a later one may say more."""
-    found = {field.name: raw.get(field.name) for field in fields(Origin)}
-    return Origin(**{name: value for name, value in found.items() if isinstance(value, str)})
-
-
-def _limits(raw: Mapping[str, object]) -> StreamLimits:
-    """Return the limits, of which an earlier version has none. Raises ValueError for what is no
-    number: a limit is kept or refused."""
-    rows, seconds, until_ms = (raw.get(name) for name in ("rows", "seconds", "until_ms"))
-    if (
-        isinstance(rows, int | None)
-        and isinstance(seconds, int | float | None)
-        and isinstance(until_ms, int | None)
-    ):
-        return StreamLimits(rows, seconds, until_ms, raw.get("is_counted") is True)
-    raise ValueError("limits that are no numbers")
 
 
 def _checked_place(place: ResumePlace, tasks: int) -> ResumePlace:
