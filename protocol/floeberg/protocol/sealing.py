@@ -43,6 +43,7 @@ Purpose = NewType("Purpose", str)
 
 TICKET = Purpose("ticket")
 REGISTRATION = Purpose("registration")
+SQL_TICKET = Purpose("sql-ticket")
 
 
 @dataclass(frozen=True, slots=True)
