@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.client import Lake, Progress, connect
-from floeberg.client.retries import RetryPolicy
+from floeberg.process.retries import RetryPolicy
 from floeberg.protocol.commands import ScanCommand, TableName
 from floeberg.protocol.errors import FloebergError, Unavailable
 from floeberg.protocol.flight_errors import from_flight

@@ -8,9 +8,9 @@ with connect("grpc://localhost:8815") as lake:
 
 from floeberg.client.hedging import Hedging
 from floeberg.client.lake import Lake, RemoteTable, TableListing, connect
-from floeberg.client.retries import RetryPolicy
 from floeberg.client.scan import RemoteScan
 from floeberg.client.streams import Progress
+from floeberg.process.retries import RetryPolicy
 
 __all__ = [
     "Hedging",

@@ -11,8 +11,8 @@ import pyarrow.flight as fl
 from pydantic import BaseModel
 
 from floeberg.client.connection import Connection
-from floeberg.client.retries import Attempts, RetryPolicy
-from floeberg.client.unreachable import floeberg_errors
+from floeberg.process.retries import Attempts, RetryPolicy
+from floeberg.process.unreachable import floeberg_errors
 from floeberg.protocol.actions import Action
 from floeberg.protocol.bodies import Reply
 from floeberg.protocol.errors import NoWorkers, Unavailable

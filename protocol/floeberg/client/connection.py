@@ -15,26 +15,12 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.client.credentials import Credentials, NoCredentials
-from floeberg.client.retries import Clock, RetryBudget, connection_budget
-from floeberg.client.unreachable import floeberg_errors
-from floeberg.process.calling import NO_TLS, ClientTls
+from floeberg.process.calling import NO_TLS, ClientPool, ClientTls
+from floeberg.process.retries import Clock, RetryBudget, connection_budget
+from floeberg.process.unreachable import floeberg_errors
 from floeberg.protocol.errors import BadRequest, FloebergError, TimedOut, Unauthenticated
 from floeberg.protocol.requests import REQUEST_ID_HEADER, TRACEPARENT_HEADER, RequestContext
 
-_CHANNEL_OPTIONS: list[tuple[str, int | str]] = [
-    # A client that does not read would let gRPC buffer tens of megabytes a stream; a window that
-    # does not grow costs no throughput on the networks measured.
-    ("grpc.http2.bdp_probe", 0),
-    ("grpc.http2.lookahead_bytes", 4 << 20),
-    # streams that share a connection would share its window and its thread
-    ("grpc.use_local_subchannel_pool", 1),
-    # how long a connection may take to come about: a machine that is gone does not refuse it
-    ("grpc.min_reconnect_backoff_ms", 5_000),
-    # A stream has no deadline, so a peer that fell silent is noticed by a ping. Servers take one
-    # that comes more often than every five minutes for an attack.
-    ("grpc.keepalive_time_ms", 330_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
-]
 _PROBE_SECONDS = 2.0
 _AVOIDED_SECONDS = 10.0
 """A worker that was away a moment ago is tried last; so long a lease is, after which endpoints name
@@ -77,12 +63,10 @@ class Connection:
         """Whether a call to a coordinator was answered once."""
         self.has_met_worker = False
         """Whether a batch has come once."""
-        self._tls = tls
+        self._clients = ClientPool(tls)
         self._credentials = credentials or NoCredentials()
         self._timeout_seconds = timeout_seconds
         self._lock = Lock()
-        self._idle: dict[str, list[fl.FlightClient]] = {}
-        self._closed = False
         self._clock = clock
         self._asked = 0
         self._away: dict[str, float] = {}
@@ -200,39 +184,9 @@ class Connection:
     def client(self, location: str | None = None) -> Iterator[fl.FlightClient]:
         """Lend a client for `location` (the coordinator when None) to one stream or call at a
         time."""
-        target = location or self.location
-        with self._lock:
-            if self._closed:
-                raise BadRequest("this connection was closed; connect again")
-            idle = self._idle.setdefault(target, [])
-            client = idle.pop() if idle else None
-        if client is None:
-            client = self._dial(target)
-        try:
+        with self._clients.lend(location or self.location) as client:
             yield client
-        except BaseException:
-            client.close()  # a broken channel is not lent again
-            raise
-        with self._lock:
-            if not self._closed:
-                self._idle[target].append(client)
-                return
-        client.close()
-
-    def _dial(self, location: str) -> fl.FlightClient:
-        """Return a client that connects with its first call."""
-        try:
-            return fl.FlightClient(
-                location, generic_options=_CHANNEL_OPTIONS, **self._tls.arguments()
-            )
-        except (pa.ArrowException, ValueError) as exc:
-            raise BadRequest(f"{location!r} is not a Flight location: {exc}") from exc
 
     def close(self) -> None:
         """Close what is not in use; what is closes when its stream or call ends."""
-        with self._lock:
-            self._closed = True
-            clients = [client for idle in self._idle.values() for client in idle]
-            self._idle.clear()
-        for client in clients:
-            client.close()
+        self._clients.close()

@@ -13,10 +13,11 @@ import pyarrow.flight as fl
 from floeberg.client.calls import ask, ask_coordinator
 from floeberg.client.connection import Connection
 from floeberg.client.hedging import Hedges, Hedging
-from floeberg.client.retries import RetryPolicy, scan_budget
-from floeberg.client.streams import OpenStreams, Progress, no_progress, read_endpoint
+from floeberg.client.streams import Progress, no_progress, read_endpoint
 from floeberg.process.ahead import read_as_they_come, read_in_order
 from floeberg.process.frames import to_pandas, to_polars
+from floeberg.process.placed_streams import OpenStreams
+from floeberg.process.retries import RetryPolicy, scan_budget
 from floeberg.protocol.actions import COUNT, EXPLAIN, FILES, PLAN, Explanation, PlanPage
 from floeberg.protocol.commands import ScanCommand
 from floeberg.protocol.errors import InternalError

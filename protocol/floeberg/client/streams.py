@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from threading import Condition, Event, Lock
+from threading import Condition
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -20,25 +19,21 @@ import pyarrow.flight as fl
 from floeberg.client.calls import ask
 from floeberg.client.connection import Connection
 from floeberg.client.hedging import Attempt, HedgedStream, Hedges
-from floeberg.client.retries import Attempts, RetryBudget, RetryPolicy
-from floeberg.client.unreachable import floeberg_errors
+from floeberg.process.placed_streams import OpenStreams, Placed, from_place, read_placed
+from floeberg.process.retries import Attempts, RetryBudget, RetryPolicy
+from floeberg.process.unreachable import floeberg_errors
 from floeberg.protocol.actions import WORKERS
 from floeberg.protocol.errors import (
     FloebergError,
-    InternalError,
     ServerUnavailable,
     Unavailable,
 )
 from floeberg.protocol.plans import START, ResumePlace
 from floeberg.protocol.requests import RequestContext
-from floeberg.protocol.tickets import decode_place, with_resume
 
 logger = logging.getLogger(__name__)
 
 REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
-
-Placed = tuple[pa.RecordBatch, ResumePlace]
-"""A batch, and the place after it."""
 
 _ONCE = RetryPolicy(rounds=1, patience_seconds=0)
 
@@ -58,53 +53,6 @@ class Progress:
 
 def no_progress(progress: Progress) -> None:
     """Take progress that nobody asked for."""
-
-
-class OpenStreams:
-    """The streams of one scan while they are read, so that another thread can end them.
-
-    A part of them ends with the whole, and can be ended by itself.
-    """
-
-    def __init__(self, whole: OpenStreams | None = None) -> None:
-        self._whole = whole
-        self._lock = Lock()
-        self._readers: set[fl.FlightStreamReader] = set()
-        self._stopped = Event()
-
-    @property
-    def stopped(self) -> bool:
-        return self._stopped.is_set() or (self._whole is not None and self._whole.stopped)
-
-    @contextmanager
-    def hold(self, reader: fl.FlightStreamReader) -> Iterator[None]:
-        whole = nullcontext() if self._whole is None else self._whole.hold(reader)
-        with whole, self._held(reader):
-            yield
-
-    @contextmanager
-    def _held(self, reader: fl.FlightStreamReader) -> Iterator[None]:
-        with self._lock:
-            self._readers.add(reader)
-        try:
-            if self.stopped:
-                reader.cancel()
-            yield
-        finally:
-            with self._lock:
-                self._readers.discard(reader)
-            reader.cancel()  # harmless at a stream's end, and needed before it
-
-    def pause(self, seconds: float) -> None:
-        """Wait, but not beyond the end of the scan."""
-        self._stopped.wait(seconds)
-
-    def stop(self) -> None:
-        self._stopped.set()
-        with self._lock:
-            readers = list(self._readers)
-        for reader in readers:
-            reader.cancel()
 
 
 def read_endpoint(
@@ -253,25 +201,15 @@ def _read_from(
     streams: OpenStreams,
     request: RequestContext,
 ) -> Generator[Placed, None, None]:
-    raw = endpoint.ticket.ticket
-    ticket = fl.Ticket(raw if place == START else with_resume(raw, place))
     named = location or connection.location
     errors = partial(floeberg_errors, named, request, is_coordinator=location is None)
     with connection.client(location) as client:
-        with errors():
-            reader = client.do_get(ticket, connection.call_options(request, bounded=False))
-        with streams.hold(reader):
-            with errors():
-                sent = reader.schema
-            if not sent.equals(schema):
-                raise InternalError(f"{named} sent another schema than the plan's: {sent}")
-            while True:
-                with errors():
-                    chunk = next(reader, None)
-                if chunk is None:
-                    return
-                if chunk.data is None:
-                    continue
-                if chunk.app_metadata is None:
-                    raise InternalError(f"{named} sent a batch without its place")
-                yield chunk.data, decode_place(chunk.app_metadata.to_pybytes())
+        yield from read_placed(
+            client,
+            from_place(endpoint.ticket.ticket, place),
+            connection.call_options(request, bounded=False),
+            schema,
+            named,
+            errors,
+            streams,
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from floeberg.client.retries import Attempts, RetryBudget, RetryPolicy, scan_budget
+from floeberg.process.retries import Attempts, RetryBudget, RetryPolicy, scan_budget
 from floeberg.protocol.errors import (
     NoWorkers,
     PlanTimeout,
