@@ -261,6 +261,26 @@ class PlanTooLarge(BadRequest):
         super().__init__(f"{what}; narrow the filter, or ask for a larger split_size")
 
 
+class SqlFailed(BadRequest):
+    """A statement that can't be computed over these rows: a text that is no number, an overflow."""
+
+    code = "SQL_FAILED"
+
+
+class QueryTooLarge(BadRequest):
+    """A statement that needs more memory and disk than a query may take."""
+
+    code = "QUERY_TOO_LARGE"
+
+    def __init__(self, memory_bytes: int, spill_bytes: int) -> None:
+        super().__init__(
+            f"the query needs more than the {memory_bytes >> 20} MiB of memory and the"
+            f" {spill_bytes >> 20} MiB of disk that it may take now; filter or aggregate earlier,"
+            " read fewer columns, or ask who runs the worker for more ('sql_memory_bytes',"
+            " 'sql_spill_bytes')"
+        )
+
+
 class LimitExceeded(BadRequest):
     """A query that takes more than a query of its principal may."""
 

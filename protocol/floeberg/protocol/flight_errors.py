@@ -88,6 +88,8 @@ STATUSES: dict[type[FloebergError], Status] = {
     errors.StaleTicket: Status.INVALID_ARGUMENT,
     errors.BadHandle: Status.INVALID_ARGUMENT,
     errors.PlanTooLarge: Status.INVALID_ARGUMENT,
+    errors.SqlFailed: Status.INVALID_ARGUMENT,
+    errors.QueryTooLarge: Status.INVALID_ARGUMENT,
     errors.LimitExceeded: Status.INVALID_ARGUMENT,
     # present other credentials
     errors.Denied: Status.PERMISSION_DENIED,

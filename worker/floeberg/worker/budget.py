@@ -50,6 +50,7 @@ class Budget:
         self._on_turn = on_turn
         self._measure = measure
         self._give_back = give_back or FreedMemory().give_back
+        self._memory_bytes = memory_bytes
         self._own_bytes = measure()
         usable = memory_bytes - memory_bytes // _GROWTH_SHARE
         self.max_bytes = max(1, usable - self._own_bytes - NEW_STREAM_BYTES)
@@ -78,6 +79,11 @@ class Budget:
             return True
         with self._lock:
             return self._bytes(half) < half
+
+    def is_exceeded(self) -> bool:
+        """Say whether streams take more than the process may have: what has gone beyond all that
+        was foreseen."""
+        return self._measure() - self._own_bytes > self._memory_bytes
 
     def admit(self) -> Admission:
         """Return the right to run one stream; its holder releases it. Raises `WorkerBusy`."""

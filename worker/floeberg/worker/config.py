@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
+from pathlib import Path
 from typing import Literal
 
 from floeberg.process.config import option
@@ -63,6 +64,23 @@ class WorkerConfig(ServiceConfig):
     )
     block_cache_bytes: int = option(
         16 << 30, "About how large `block_cache_dir` may become.", minimum=16 << 20
+    )
+    sql_memory_bytes: int = option(
+        1 << 30,
+        "How much memory the SQL statements that run at once may take together; at most half of"
+        " `memory_bytes`. Each gets a quarter of what the others leave, and at least 64 MiB.",
+        minimum=64 << 20,
+    )
+    sql_spill_bytes: int = option(
+        16 << 30,
+        "How much of a disk SQL statements may take together for what does not fit into their"
+        " memory, each in proportion to that; with 0, none spills.",
+        minimum=0,
+    )
+    sql_spill_dir: Path | None = option(
+        None,
+        "Where they put it: within this directory, in one of the worker's own; by default, where"
+        " the system has temporary files.",
     )
     on: Literal["host", "ray"] = option(
         "host",

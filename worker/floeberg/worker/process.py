@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from floeberg.process.auth.config import configured_gate
 from floeberg.process.background import Background
+from floeberg.process.calling import ClientPool, call_options
 from floeberg.process.certificates import TlsFiles, cannot_listen
 from floeberg.process.failures import Failures
 from floeberg.process.health import configured_health
@@ -45,6 +46,10 @@ from floeberg.worker.metrics import WorkerMetrics
 from floeberg.worker.reading import to_batches_for_tasks
 from floeberg.worker.reading.named import MANIFEST_CACHE_BYTES
 from floeberg.worker.service import WorkerServer
+from floeberg.worker.sql.engine import SqlEngine
+from floeberg.worker.sql.inputs import Peers
+from floeberg.worker.sql.shares import Shares, usable_cpus
+from floeberg.worker.sql.spilling import SpillDirectory
 from floeberg.worker.status import WorkerFacts
 from floeberg.worker.status_page import worker_page
 from floeberg.worker.stream_log import StreamLog
@@ -54,6 +59,7 @@ logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 5.0  # after the last stream, at most
 _FETCHING_THREADS = 16
+_SQL_THREADS = 8
 
 
 class WorkerService:
@@ -87,9 +93,11 @@ class WorkerService:
             else None
         )
         streams = StreamLog()
+        tls = config.client_tls()
+        self._clients = ClientPool(tls)
+        self._spill = _spill_directory(config)
         self._failures = Failures(registry)
         self._tls_files = TlsFiles.of(config, registry)
-        tls = config.client_tls()
         self._credentials = WorkerCredentials(
             self.worker_id,
             self._coordinators,
@@ -116,6 +124,7 @@ class WorkerService:
             ),
             storages,
             streams,
+            sql=self._sql_engine(),
             tell=self._tell_load,
             credentials=self._credentials.source,
         )
@@ -151,6 +160,23 @@ class WorkerService:
         self._membership: Membership | None = None
         self._stopping = False
         self.location = ""
+
+    def _sql_engine(self) -> SqlEngine:
+        config = self._config
+        memory_bytes = min(config.sql_memory_bytes, config.memory_bytes // 2)
+        return SqlEngine(
+            self._keyring,
+            Peers(
+                self._clients,
+                # workers may ask who calls, and whoever sent the statement has said so here
+                lambda caller: call_options(self._gate.relay_token(caller)),
+                own_location=lambda: self.location,
+            ),
+            Shares(memory_bytes, config.sql_spill_bytes),
+            self._spill,
+            threads=min(usable_cpus(), _SQL_THREADS),
+            is_short=self._budget.is_exceeded,
+        )
 
     def start(self) -> None:
         """Bind, answer, and begin to register. Raises `BadConfig` for addresses that can't be
@@ -288,6 +314,9 @@ class WorkerService:
         if self._health is not None:
             self._health.stop()
         self._http.stop()
+        self._clients.close()
+        if self._spill is not None:
+            self._spill.close()
         logger.info("worker stopped", extra={"worker": self.worker_id})
         return ended
 
@@ -306,6 +335,19 @@ def _block_cache(config: WorkerConfig) -> BlockCache | None:
         config.block_cache_bytes,
         environment=environment_store(os.environ),
     )
+
+
+def _spill_directory(config: WorkerConfig) -> SpillDirectory | None:
+    if not config.sql_spill_bytes:
+        return None
+    try:
+        return SpillDirectory(config.sql_spill_dir)
+    except OSError as exc:
+        if config.sql_spill_dir is not None:
+            raise BadConfig(f"'sql_spill_dir' cannot be used: {exc}") from exc
+        # a container without a disk to write to runs statements that fit into memory
+        logger.warning("SQL statements can't spill", extra={"why": str(exc)})
+        return None
 
 
 def run_worker(config: WorkerConfig, log_stream: TextIO = sys.stderr) -> None:

@@ -53,7 +53,7 @@ class WorkerServer(FlightService):
             stream = self._redeemer.redeem(ticket.ticket, cancellation(context), caller)
             request = current_request()  # the ticket's
         sent = self.streaming(stream.batches, context, request)
-        # the stubs don't know that a batch may come with its app_metadata
+        # the stubs don't know that a batch may come with its app_metadata, or with none
         batches = cast(Iterator[pa.RecordBatch], sent)
         return fl.GeneratorStream(stream.schema, batches)
 

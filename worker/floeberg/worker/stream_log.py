@@ -12,8 +12,9 @@ from itertools import islice
 from typing import Literal
 
 from floeberg.protocol.errors import Cancelled, FloebergError, InternalError
-from floeberg.protocol.plans import ResumePlace
+from floeberg.protocol.plans import START, ResumePlace
 from floeberg.protocol.registration import MAX_REPORTS, StreamReport
+from floeberg.protocol.sql_tickets import SqlTicket
 from floeberg.protocol.status import StreamEntry
 from floeberg.protocol.tickets import OpenTicket, Origin
 
@@ -72,6 +73,11 @@ class StreamRecord:
     def end(self, outcome: Outcome, code: str | None) -> None:
         self.outcome, self.code = outcome, code
         self._ended = self._now_seconds()
+
+    @property
+    def task(self) -> int:
+        """The task that it is at."""
+        return self._place.task
 
     @property
     def seconds(self) -> float:
@@ -136,16 +142,24 @@ class StreamLog:
         self._ended: dict[str, int] = {}
         self._rows = self._bytes = 0
 
-    def record(self, ticket: OpenTicket) -> StreamRecord:
-        """Return the record of a stream, by the ticket that it redeems, that begins now."""
-        plan, origin = ticket.plan, ticket.origin
-        return StreamRecord(
-            origin,
+    def record(self, ticket: OpenTicket | SqlTicket) -> StreamRecord:
+        """Return the record of a stream, by the ticket that it redeems, that begins now.
+
+        The tasks of a statement are the endpoints of its inputs.
+        """
+        if isinstance(ticket, SqlTicket):
+            table, resume = "SQL", START
+            tasks = sum(len(one.endpoints) for one in ticket.inputs)
+        else:
             # a ticket of an earlier version doesn't have the name
-            origin.table or plan.metadata.location or "",
+            table, resume = ticket.plan.metadata.location or "", ticket.resume
+            tasks = len(ticket.plan.tasks)
+        return StreamRecord(
+            ticket.origin,
+            ticket.origin.table or table,
             ticket.principal,
-            len(plan.tasks),
-            ticket.resume,
+            tasks,
+            resume,
             self._now_ms(),
             self._now_seconds,
             ticket.limits.rows,

@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -21,23 +22,20 @@ from floeberg.process.storage.abandonable import AbandonableStorage
 from floeberg.process.storage.renewals import CredentialSource
 from floeberg.process.storage.renewing import RenewingStorage
 from floeberg.process.tracing import begin_span
-from floeberg.protocol.arrow import arrow_schema
-from floeberg.protocol.errors import Cancelled, FloebergError, LimitExceeded, ServerUnavailable
+from floeberg.protocol.errors import Cancelled, FloebergError, ServerUnavailable, UnsupportedSql
 from floeberg.protocol.requests import RequestContext, adopt, current_request, new_request_id
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.sql_tickets import SqlTicket, is_sql_ticket, open_sql_ticket
 from floeberg.protocol.storage import Storage, StorageFactory
-from floeberg.protocol.tickets import (
-    OpenTicket,
-    Origin,
-    ReadPlan,
-    ResumePlace,
-    encode_place,
-    open_ticket,
-)
+from floeberg.protocol.tickets import OpenTicket, Origin, ReadPlan, ResumePlace, open_ticket
 from floeberg.worker.budget import Admission, Budget
+from floeberg.worker.limits import QueryLimits
 from floeberg.worker.metrics import WorkerMetrics
+from floeberg.worker.placed import Placed
 from floeberg.worker.query_rows import QueryRows
+from floeberg.worker.sql.engine import SqlEngine
 from floeberg.worker.stream_log import StreamLog, StreamRecord
+from floeberg.worker.work import Scan, Statement, Work
 
 logger = logging.getLogger(__name__)
 
@@ -45,15 +43,6 @@ T = TypeVar("T")
 
 # a store that hangs holds the threads of streams that were left, and nobody waits for one of those
 _REQUESTS_AT_ONCE = 512
-
-
-class Placed(Protocol):
-    """A batch and the place to resume at after it."""
-
-    @property
-    def batch(self) -> pa.RecordBatch: ...
-    @property
-    def place(self) -> ResumePlace: ...
 
 
 class ReadTasks(Protocol):
@@ -66,14 +55,15 @@ class ReadTasks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What a ticket is worth: batches of exactly `schema`, each with its encoded place.
+    """What a ticket is worth: batches of exactly `schema`, each with its encoded place, or None for
+    a statement's, which have none.
 
     Whoever takes it runs `batches` to its end or closes it; an error in the middle comes as a
     `FloebergError` from the iterator.
     """
 
     schema: pa.Schema
-    batches: Generator[tuple[pa.RecordBatch, bytes], None, None]
+    batches: Generator[tuple[pa.RecordBatch, bytes | None], None, None]
 
 
 class Redeemer:
@@ -91,17 +81,20 @@ class Redeemer:
         open_storage: StorageFactory,
         log: StreamLog,
         *,
+        sql: SqlEngine | None = None,
         tell: Callable[[], None] = lambda: None,
         credentials: Callable[[ReadPlan], CredentialSource | None] = lambda plan: None,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        """`tell` is called when a stream begins or ends that coordinators count."""
+        """`sql` runs statements. `tell` is called when a stream begins or ends that coordinators
+        count."""
         self._keyring = keyring
         self._budget = budget
         self._metrics = metrics
         self._read = read
         self._open_storage = open_storage
         self._log = log
+        self._sql = sql
         self._tell_coordinators = tell
         self._credentials = credentials
         self._now_ms = now_ms
@@ -124,19 +117,38 @@ class Redeemer:
         try:
             if self._draining.is_set():
                 raise ServerUnavailable("the worker is stopping; try the endpoint's next location")
-            ticket = open_ticket(raw, self._keyring, now_ms=self._now_ms())
+            ticket = self._open(raw)
             adopt(_request_of(ticket.origin))
             check_redeemer(ticket, caller)
             admission = self._budget.admit()
+            try:
+                work = self._work(ticket, caller)
+            except FloebergError:
+                admission.release()
+                raise
         except FloebergError as error:
             logger.info("stream refused", extra={"code": error.code})
             self._metrics.streams_ended.labels("refused").inc()
             self._log.refused()
             raise
-        batches = self._batches(ticket, admission, is_cancelled, began_ns)
+        batches = self._batches(ticket, work, admission, is_cancelled, began_ns)
         # A generator that is dropped before its first batch never comes to its `finally`.
-        weakref.finalize(batches, admission.release).atexit = False
-        return Stream(arrow_schema(ticket.plan.projection), batches)
+        for release in (admission.release, work.release):
+            weakref.finalize(batches, release).atexit = False
+        return Stream(work.schema, batches)
+
+    def _open(self, raw: bytes) -> OpenTicket | SqlTicket:
+        now_ms = self._now_ms()
+        if is_sql_ticket(raw):
+            return open_sql_ticket(raw, self._keyring, now_ms=now_ms)
+        return open_ticket(raw, self._keyring, now_ms=now_ms)
+
+    def _work(self, ticket: OpenTicket | SqlTicket, caller: Principal | None) -> Work:
+        if isinstance(ticket, OpenTicket):
+            return Scan(ticket, self._read_scan)
+        if self._sql is None:
+            raise UnsupportedSql("this worker runs no SQL")
+        return Statement(ticket, caller, self._now_ms(), self._sql, self._read_input)
 
     def stop_queries(self, query_ids: Sequence[str]) -> None:
         """End the streams of queries that have been given all they may, by all workers together."""
@@ -154,12 +166,12 @@ class Redeemer:
 
     def _batches(
         self,
-        ticket: OpenTicket,
+        ticket: OpenTicket | SqlTicket,
+        work: Work,
         admission: Admission,
         is_cancelled: Callable[[], bool],
         began_ns: int,
-    ) -> Generator[tuple[pa.RecordBatch, bytes], None, None]:
-        plan = ticket.plan
+    ) -> Generator[tuple[pa.RecordBatch, bytes | None], None, None]:
         # Threads that fetch ahead check too, and may outlive the call, which is not to be asked
         # then.
         checking = threading.Lock()
@@ -173,46 +185,44 @@ class Redeemer:
                 raise ServerUnavailable("the worker stopped in the middle of the stream")
             limits.check()
 
-        def ask(request: Callable[[], T], /) -> T:
-            return self._requests.ask(request, check)
-
         record = self._log.record(ticket)
-        limits = _Limits(ticket, record, self._query_rows, self._now_ms)
+        query = ticket.origin.query_id or record.stream_id
+        limits = QueryLimits(ticket.limits, query, self._query_rows, self._now_ms)
         request = current_request()
         stream = begin_span(
             "DoGet",
             {
                 "request_id": ticket.origin.request_id,
                 "table": ticket.origin.table,
-                "tasks": len(plan.tasks),
+                "tasks": record.tasks,
             },
             is_call=True,
             traceparent=None if request is None else request.traceparent,
             began_ns=began_ns,
         )
         stream.event("ticket opened")
-        task = ticket.resume.task
+        task = record.task
         try:
-            with self._log.follow(record):
+            with self._log.follow(record), closing(work.batches(check)) as batches:
                 if ticket.limits.is_counted:
                     self._tell_coordinators()
-                storage = AbandonableStorage(self._storage(plan), ask, check)
-                for placed in self._read(plan, storage, resume=ticket.resume):
+                for batch, place, metadata in batches:
                     check()
-                    rows, size = placed.batch.num_rows, placed.batch.nbytes
+                    rows, size = batch.num_rows, batch.nbytes
                     limits.take(rows)
                     admission.has_begun()
-                    if placed.place.task != task:
+                    if place.task != task:
                         stream.event("task read", task=task)
-                        task = placed.place.task
-                    record.offer(placed.place, rows, size)
-                    yield placed.batch, encode_place(placed.place)
+                        task = place.task
+                    record.offer(place, rows, size)
+                    yield batch, metadata
                     record.taken()
                     self._metrics.rows.inc(rows)
                     self._metrics.bytes.inc(size)
         finally:
             with checking:
                 ended = True
+            work.release()
             admission.release()
             failed = record.code if record.outcome == "failed" else None
             stream.end(failed, rows=record.rows, bytes=record.bytes, outcome=record.outcome or "")
@@ -225,6 +235,33 @@ class Redeemer:
         if source is None:
             return self._open_storage(plan.storage)
         return RenewingStorage(plan.storage, self._open_storage, source)
+
+    def _read_scan(
+        self, ticket: OpenTicket, resume: ResumePlace, check: Callable[[], None]
+    ) -> Iterator[Placed]:
+        """Yield the rows of a scan, from a place on, until `check` raises."""
+
+        def ask(request: Callable[[], T], /) -> T:
+            return self._requests.ask(request, check)
+
+        plan = ticket.plan
+        storage = AbandonableStorage(self._storage(plan), ask, check)
+        yield from self._read(plan, storage, resume=resume)
+
+    def _read_input(
+        self, ticket: OpenTicket, resume: ResumePlace, check: Callable[[], None]
+    ) -> Iterator[Placed]:
+        """Yield the rows of a scan within a statement, which has limits of its own."""
+        query = ticket.origin.query_id or new_request_id()
+        limits = QueryLimits(ticket.limits, query, self._query_rows, self._now_ms)
+
+        def check_both() -> None:
+            check()
+            limits.check()
+
+        for placed in self._read_scan(ticket, resume, check_both):
+            limits.take(placed.batch.num_rows)
+            yield placed
 
     def _tell(self, record: StreamRecord) -> None:
         """Count and log a stream that has ended."""
@@ -242,40 +279,6 @@ class Redeemer:
                 "bytes": record.bytes,
                 "seconds": round(record.seconds, 3),
             },
-        )
-
-
-class _Limits:
-    """Holds one stream to what its ticket says that the query may take."""
-
-    def __init__(
-        self,
-        ticket: OpenTicket,
-        record: StreamRecord,
-        query_rows: QueryRows,
-        now_ms: Callable[[], int],
-    ) -> None:
-        self._limits = ticket.limits
-        self._query = ticket.origin.query_id or record.stream_id
-        self._query_rows = query_rows
-        self._now_ms = now_ms
-
-    def check(self) -> None:
-        limits = self._limits
-        if limits.until_ms is not None and self._now_ms() >= limits.until_ms:
-            raise LimitExceeded("seconds", limits.seconds or 0, "the query has had its time")
-        if limits.rows is not None and self._query_rows.is_stopped(self._query):
-            raise self._too_many_rows(limits.rows)
-
-    def take(self, rows: int) -> None:
-        """Let `rows` more pass."""
-        allowed = self._limits.rows
-        if allowed is not None and self._query_rows.add(self._query, rows) > allowed:
-            raise self._too_many_rows(allowed)
-
-    def _too_many_rows(self, allowed: int) -> LimitExceeded:
-        return LimitExceeded(
-            "rows", allowed, "the query has been given all of its rows, and there are more"
         )
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from floeberg.process.auth.principals import Principal
 from floeberg.protocol.errors import NotPermitted, Unauthenticated
-from floeberg.protocol.tickets import OpenTicket
 
 
-def check_redeemer(ticket: OpenTicket, caller: Principal | None) -> None:
+class Owned(Protocol):
+    """A ticket of any kind, as far as it says whose it is."""
+
+    @property
+    def principal(self) -> str | None: ...
+    @property
+    def is_bound(self) -> bool: ...
+
+
+def check_redeemer(ticket: Owned, caller: Principal | None) -> None:
     """Let pass who may redeem `ticket`: everybody, unless it is bound to its principal.
 
     Raises `Unauthenticated` for a caller who has not said who it is, and `NotPermitted` for

@@ -22,6 +22,7 @@ from floeberg.protocol.errors import NoWorkers, Unavailable
 from floeberg.protocol.flight_errors import as_floeberg_errors
 from floeberg.protocol.requests import RequestContext, adopt
 from floeberg.protocol.sealing import Keyring
+from floeberg.protocol.sql_tickets import is_sql_ticket, open_sql_ticket
 from floeberg.protocol.tickets import open_ticket
 from floeberg.server.fleet import rank
 from floeberg.server.flight.members import Members
@@ -74,7 +75,8 @@ class Proxy:
         Raises `BadTicket`, `ExpiredTicket` and `NotPermitted` without asking any worker,
         `NoWorkers`, and what the last worker said when none could.
         """
-        opened = open_ticket(ticket, self._keyring, now_ms=self._now_ms())
+        read = open_sql_ticket if is_sql_ticket(ticket) else open_ticket
+        opened = read(ticket, self._keyring, now_ms=self._now_ms())
         if opened.origin.request_id is not None:
             adopt(RequestContext(opened.origin.request_id, opened.origin.traceparent))
         check_redeemer(opened, caller)

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from floeberg.protocol.errors import WorkerBusy
+from floeberg.worker.sql.shares import LEAST_BYTES, Share, Shares, usable_cpus
+
+MIB = 1 << 20
+
+
+def test_a_query_that_comes_alone_gets_much_and_many_get_some() -> None:
+    shares = Shares(1024 * MIB, 4096 * MIB)
+    lent: list[Share] = []
+
+    while sum(share.memory_bytes for share in lent) <= (1024 - 64) * MIB:
+        lent.append(shares.lend())
+
+    with pytest.raises(WorkerBusy, match="as many SQL queries"):
+        shares.lend()
+    assert lent[0].memory_bytes == 256 * MIB
+    assert lent[0].spill_bytes == 1024 * MIB
+    assert min(share.memory_bytes for share in lent) == LEAST_BYTES
+    assert [share.threads for share in (lent[0], lent[-1])] == [8, 2]
+    assert sum(share.memory_bytes for share in lent) <= 1024 * MIB
+    assert sum(share.spill_bytes for share in lent) <= 4096 * MIB
+    assert len(lent) >= 8
+
+
+def test_a_share_comes_back_once() -> None:
+    shares = Shares(1024 * MIB, 0)
+    first = shares.lend()
+
+    first.release()
+    first.release()
+
+    assert shares.lend().memory_bytes == first.memory_bytes
+    assert shares.lend().memory_bytes < first.memory_bytes
+
+
+def test_there_is_always_room_for_one() -> None:
+    assert Shares(1, 0).lend().memory_bytes == LEAST_BYTES
+
+
+def test_there_is_a_cpu() -> None:
+    assert usable_cpus() >= 1

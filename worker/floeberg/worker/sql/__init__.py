@@ -1,0 +1,1 @@
+"""Statements over the rows of tickets, run by DuckDB."""

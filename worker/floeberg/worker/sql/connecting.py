@@ -1,0 +1,45 @@
+"""A DuckDB of a query's own, which can reach nothing but its inputs.
+
+Neither files nor the network, no extension but those that are built in, no names of Python; its
+settings can't be changed any more. `statements` sees to what can be asked of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+
+def open_connection(
+    *, memory_bytes: int, threads: int, spill: Path | None, spill_bytes: int, timezone: str
+) -> duckdb.DuckDBPyConnection:
+    """Return a new connection to a new database in memory; `close` it.
+
+    It holds `memory_bytes` at most of what DuckDB counts, and puts `spill_bytes` of the rest into
+    the directory `spill`, if there is one. Raises duckdb.Error for an unknown timezone.
+    """
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{memory_bytes // 1024}KiB",
+            "threads": threads,
+            "temp_directory": "" if spill is None else str(spill),
+            "max_temp_directory_size": f"{0 if spill is None else spill_bytes // 1024}KiB",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "allow_persistent_secrets": False,
+        },
+    )
+    try:
+        # else a name that is no table would be looked for among the variables of our own code
+        connection.execute("SET python_enable_replacements = false")
+        connection.execute(f"SET TimeZone = '{timezone}'")
+        # after the directory for temporary files, which could not be set any more
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

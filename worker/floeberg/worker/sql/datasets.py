@@ -1,0 +1,129 @@
+"""An input as DuckDB scans it: a pyarrow dataset that is read anew for each scan.
+
+DuckDB asks a dataset for a scanner, with the columns that it wants and the part of WHERE that it
+leaves to the scan, as an expression of pyarrow's. It does not apply that part again, so it is
+applied here, row by row. The two agree on all that DuckDB hands over: of floats it keeps `>`, `>=`
+and `<>` for itself, where NaN, its greatest value, would make them differ.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from floeberg.protocol.errors import UnsupportedSql
+from floeberg.protocol.suggestions import quoted
+
+Read = Callable[[], Iterator[pa.RecordBatch]]
+
+_NO_COLUMN = "no_column"
+
+
+def take_unaligned_buffers() -> None:
+    """Have Arrow align what comes over Flight before it filters, without a warning for each batch.
+
+    To be called before the first filter, for the whole process.
+    """
+    os.environ.setdefault("ACERO_ALIGNMENT_HANDLING", "reallocate")
+
+
+class InputDataset(ds.Dataset):
+    """Rows of `schema`, read by `read` for each scan; whoever drops a scan drops its iterator."""
+
+    def __init__(self, schema: pa.Schema, read: Read) -> None:
+        self._shown = shown_schema(schema)
+        self._read = read
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._shown
+
+    # DuckDB calls it by these names, and never asks for the rest of what a dataset can do
+    def scanner(  # type: ignore[override]
+        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None
+    ) -> _Scanner:
+        return _Scanner(self._shown, self._read, columns, filter)
+
+
+class _Scanner:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        read: Read,
+        columns: Sequence[str] | None,
+        filter: pc.Expression | None,
+    ) -> None:
+        self._schema = schema
+        self._read = read
+        self._columns = schema.names if columns is None else list(columns)
+        self._filter = filter
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        return pa.schema([self._schema.field(name) for name in self._columns])
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._read():
+            shown = _shown(batch, self._schema)
+            if self._filter is not None:
+                shown = shown.filter(self._filter)
+            yield shown.select(self._columns)
+
+
+def shown_schema(schema: pa.Schema) -> pa.Schema:
+    """Return `schema` as DuckDB gets it: without metadata, by which it would take a variant or a
+    geometry for types that it may lack; it sees their bytes. There is at least one column, since a
+    table of DuckDB must have one.
+
+    Raises `UnsupportedSql` for columns that differ in case alone: DuckDB would give one of them
+    another name.
+    """
+    _check_names(schema.names)
+    fields = [pa.field(field.name, _plain(field.type), field.nullable) for field in schema]
+    return pa.schema(fields or [pa.field(_NO_COLUMN, pa.null())])
+
+
+def _check_names(names: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other is not name:
+            raise UnsupportedSql(
+                f"columns {quoted(other)} and {quoted(name)} differ in case alone, which SQL does"
+                " not tell apart; read the table by a scan"
+            )
+
+
+def _plain(type_: Any) -> pa.DataType:
+    """Return a type whose fields have no metadata."""
+    if isinstance(type_, pa.BaseExtensionType) or not pa.types.is_nested(type_):
+        return type_
+    if pa.types.is_struct(type_):
+        return pa.struct([_plain_field(type_.field(at)) for at in range(type_.num_fields)])
+    if pa.types.is_map(type_):
+        # the stubs don't know that fields are taken for types
+        key: Any = _plain_field(type_.key_field)
+        item: Any = _plain_field(type_.item_field)
+        return pa.map_(key, item)
+    if pa.types.is_large_list(type_):
+        return pa.large_list(_plain_field(type_.value_field))
+    if pa.types.is_list(type_):
+        return pa.list_(_plain_field(type_.value_field))
+    return type_  # Iceberg has no other
+
+
+def _plain_field(field: Any) -> pa.Field[Any]:
+    return pa.field(field.name, _plain(field.type), field.nullable)
+
+
+def _shown(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = batch.columns if batch.num_columns else [pa.nulls(batch.num_rows)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

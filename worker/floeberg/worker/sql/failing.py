@@ -1,0 +1,54 @@
+"""What DuckDB raises, as errors of ours: what to change, and nothing of the worker's inside."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+from floeberg.protocol.errors import (
+    BadSql,
+    Cancelled,
+    FloebergError,
+    InternalError,
+    QueryTooLarge,
+    SqlFailed,
+    UnsupportedSql,
+)
+
+logger = logging.getLogger(__name__)
+
+_KIND = re.compile(r"(?P<kind>[A-Za-z][A-Za-z ]*?) Error: (?P<text>.*)", re.DOTALL)
+# what follows is a picture of the statement, or advice on settings
+_REST = re.compile(r"\n\s*\n|\nLINE \d|\nDid you mean|\nCandidate|\nPossible solutions")
+_LONGEST = 500
+
+_BAD = frozenset({"Parser", "Syntax", "Binder", "Catalog"})
+_FAILED = frozenset(
+    {"Conversion", "Out of Range", "Invalid Input", "Invalid Type", "Mismatch Type", "Constraint"}
+)
+_UNSUPPORTED = frozenset({"Missing Extension", "Permission"})
+
+
+def sql_error(raised: Exception, memory_bytes: int, spill_bytes: int) -> FloebergError:
+    """Return the error for what running a statement has raised, its inputs aside."""
+    if isinstance(raised, FloebergError):
+        return raised
+    found = _KIND.match(str(raised))
+    kind, text = (found["kind"], found["text"]) if found else ("", "")
+    message = " ".join(_REST.split(text)[0].split())[:_LONGEST]
+    if kind in _BAD:
+        return BadSql(message)
+    if kind in _FAILED:
+        return SqlFailed(message)
+    if kind == "Not implemented":
+        return UnsupportedSql(message)
+    if kind == "Out of Memory":
+        return QueryTooLarge(memory_bytes, spill_bytes)
+    if kind == "INTERRUPT":
+        return Cancelled("the query was stopped")
+    if kind in _UNSUPPORTED:
+        # its own text may name files
+        logger.info("a statement was refused by DuckDB", extra={"why": str(raised)})
+        return UnsupportedSql("the statement uses what is not available here")
+    logger.error("a statement failed", exc_info=raised)
+    return InternalError("the SQL engine failed; the worker's log has the details")
