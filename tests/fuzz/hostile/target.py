@@ -28,6 +28,7 @@ from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.identity_provider import AUDIENCE, ISSUER, IdentityProvider
 from tests.support.lake import TableWriter, required, schema
 from tests.support.people import write_people
+from tests.support.sql import input_of, sealed_sql
 
 TOKEN = "the-token-of-ann-for-tests"
 PASSWORD = "correct horse"
@@ -49,7 +50,7 @@ class Target:
     coordinator: fl.FlightClient
     worker: fl.FlightClient
     tickets: tuple[bytes, ...]
-    """Bound to ann."""
+    """Bound to ann; the last one is a statement's."""
     tokens: tuple[str, ...]
     """A listed one, a session's, and a JSON Web Token; each ann's, for long."""
     registration: bytes
@@ -96,11 +97,20 @@ def running_target() -> Iterator[Target]:
             question="q" * 24,
             table=b64encode(seal_table(people, fleet.keys)).decode(),
         )
+        statement = sealed_sql(
+            fleet.keys,
+            "SELECT * FROM i0 WHERE id > 3",
+            info.schema,
+            input_of(info),
+            principal="ann",
+            is_bound=True,
+            expires_at_ms=in_a_day,
+        )
         yield Target(
             fleet,
             coordinator,
             stack.enter_context(fl.connect(worker.location)),
-            tuple(e.ticket.ticket for e in info.endpoints),
+            (*(e.ticket.ticket for e in info.endpoints), statement),
             (TOKEN, session, jwt),
             seal_registration(registration, fleet.keys, now_ms=wall_clock_ms()),
             seal_registration(question, fleet.keys, now_ms=wall_clock_ms()),
