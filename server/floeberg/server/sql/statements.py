@@ -1,0 +1,156 @@
+"""Checked statements: what a client may ask, and nothing else.
+
+A statement reads: SELECT, WITH, VALUES, set operations, SHOW TABLES and DESCRIBE, each with EXPLAIN
+or without. Everything that would change, configure or reach beyond the catalogs is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from sqlglot import exp
+
+from floeberg.protocol.errors import BadSql, ReadOnly, UnsupportedSql
+from floeberg.protocol.suggestions import cut, quoted
+from floeberg.server.sql.functions import check_functions
+from floeberg.server.sql.parameters import Parameter, literal_of
+from floeberg.server.sql.parsing import parse_sql, to_sql
+
+MAX_PARAMETERS = 1000
+
+
+class Kind(StrEnum):
+    """What a statement does; `DESCRIBE` is of a table or of a query."""
+
+    QUERY = "query"
+    SHOW_TABLES = "show tables"
+    DESCRIBE = "describe"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that has passed all checks. Its tree is shared and never changed.
+
+    `tree` is the query, what DESCRIBE describes (an `exp.Table`, or a query), or for SHOW TABLES
+    the `exp.Table` whose name is that of the schema, or None. `parameters` counts the parameters
+    that are not bound yet.
+    """
+
+    kind: Kind
+    tree: exp.Expression | None
+    explained: bool = False
+    analyzed: bool = False
+    parameters: int = 0
+
+    def bind(self, values: Sequence[Parameter]) -> Statement:
+        """Return the statement with a literal in the place of each parameter.
+
+        A value means what a literal means, so what it is compared with decides: text compares with
+        a date as a date. Raises `BadSql` for another number of values than parameters, and
+        `UnsupportedSql` for a value that no literal stands for.
+        """
+        if len(values) != self.parameters:
+            raise BadSql(
+                f"the statement has {self.parameters} parameters, and {len(values)} values were"
+                " given"
+            )
+        if self.tree is None or not values:
+            return self
+        literals = [literal_of(value) for value in values]
+
+        def bound(node: exp.Expression) -> exp.Expression:
+            if isinstance(node, exp.Placeholder):
+                return literals[int(node.name) - 1].copy()
+            return node
+
+        return replace(self, tree=self.tree.transform(bound), parameters=0)
+
+    def sql(self) -> str:
+        """Return the query, or what is described, as DuckDB's SQL."""
+        return "" if self.tree is None else to_sql(self.tree)
+
+
+def parse_statement(text: str) -> Statement:
+    """Return the only statement in `text`, checked.
+
+    Raises `BadSql` for what is not SQL, `ReadOnly` for what would change something, and
+    `UnsupportedSql` for what is not served; each says what to write instead.
+
+    >>> parse_statement("SELECT * FROM orders WHERE id = ?").parameters
+    1
+    """
+    parsed = parse_sql(text)
+    tree = parsed.tree
+    kind = Kind.QUERY
+    shown: exp.Expression | None = tree
+    match tree:
+        case exp.Query() | exp.Values():
+            pass
+        case exp.Show():
+            kind = Kind.SHOW_TABLES
+            shown = tree.args.get("from_")
+        case exp.Describe():
+            kind = Kind.DESCRIBE
+            shown = tree.this
+            if not isinstance(shown, exp.Query | exp.Values | exp.Table):
+                raise UnsupportedSql("DESCRIBE takes a table or a query, as in DESCRIBE db.orders")
+        case exp.DML() | exp.DDL():
+            raise ReadOnly(type(tree).__name__.upper())
+        case _:
+            raise BadSql("the statement is no query; send one, such as SELECT 1")
+    if shown is not None:
+        _check_nodes(shown)
+        check_functions(shown)
+    return Statement(kind, shown, parsed.explained, parsed.analyzed, _count_parameters(shown))
+
+
+_TABLE_PARTS = frozenset(
+    {"this", "db", "catalog", "alias", "version", "when", "sample", "pivots", "joins", "laterals"}
+)
+
+
+def _check_nodes(tree: exp.Expression) -> None:
+    for node in tree.walk():
+        match node:
+            case exp.DML() | exp.DDL() | exp.Drop() | exp.Alter():
+                raise ReadOnly(type(node).__name__.upper())
+            case exp.Into():
+                raise ReadOnly("SELECT INTO")
+            case exp.Lock():
+                raise UnsupportedSql("nothing is locked here; leave out FOR UPDATE and FOR SHARE")
+            case exp.Describe() | exp.Show() | exp.Command() | exp.Summarize():
+                raise UnsupportedSql(
+                    f"{type(node).__name__.upper()} inside of a query is not served; send it by"
+                    " itself"
+                )
+            case exp.Table():
+                for part, value in node.args.items():
+                    if value and part not in _TABLE_PARTS:
+                        raise UnsupportedSql(
+                            f"{part.upper()} of a table is not served; leave it out"
+                        )
+            case exp.Star() if node.args.get("ilike"):
+                raise UnsupportedSql("* LIKE is not served; name the columns")
+            case exp.Parameter() | exp.SessionParameter():
+                raise _named(node.name)
+
+
+def _count_parameters(tree: exp.Expression | None) -> int:
+    highest = 0
+    for node in tree.find_all(exp.Placeholder) if tree is not None else ():
+        name = str(node.name)
+        if not (name.isascii() and name.isdigit()):
+            raise _named(name)
+        number = int(name[:9])
+        if not 1 <= number <= MAX_PARAMETERS:
+            raise UnsupportedSql(
+                f"parameter ${cut(name, 20)} is not between $1 and ${MAX_PARAMETERS}"
+            )
+        highest = max(highest, number)
+    return highest
+
+
+def _named(name: str) -> UnsupportedSql:
+    return UnsupportedSql(f"parameter {quoted(name)} has a name; write ? or $1, $2, … instead")
