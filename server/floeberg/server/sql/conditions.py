@@ -114,12 +114,12 @@ class _Conditions:
 
     def _joined(self, node: exp.Expression, negated: bool) -> Expression | None:
         is_and = isinstance(node, exp.And) is not negated
-        found = [self.true_of(operand, negated) for operand in operands_of(node)]
+        found = [self.true_of(operand, negated) for operand in operands_of(node, type(node))]
         parts = [part for part in found if part is not None]
         if len(parts) < len(found) and (self._is_exact or not is_and):
             return None
-        if not parts:
-            return None
+        if len(parts) < 2:
+            return parts[0] if parts else None
         return And(tuple(parts)) if is_and else Or(tuple(parts))
 
     def _comparison(self, node: exp.Expression, negated: bool) -> Expression | None:
@@ -268,9 +268,9 @@ class _Conditions:
                 return None
 
 
-def operands_of(node: exp.Expression) -> list[exp.Expression]:
-    """Return what a chain of ANDs, or of ORs, joins, through brackets, in order."""
-    kind = type(node)
+def operands_of(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+    """Return what a chain of `exp.And`, or of `exp.Or`, joins, through brackets, in order; only
+    `node` where it is none."""
     operands: list[exp.Expression] = []
     waiting: list[exp.Expression] = [node]
     while waiting:

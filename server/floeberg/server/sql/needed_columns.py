@@ -1,0 +1,110 @@
+"""Which columns of its tables a query needs.
+
+All that a name may mean is kept: a column is left out only if nothing in the whole query has its
+name, or only with the name of another table before it. So a name means the same with the others
+left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from floeberg.server.sql.columns import Source, same, words_of
+from floeberg.server.sql.occurrences import query_of, renames
+
+
+@dataclass(slots=True)
+class _Needs:
+    table: exp.Table
+    source: Source
+    query: exp.Select | None
+    all: bool = False
+    names: set[str] = field(default_factory=set)
+
+
+def needed_columns(
+    tree: exp.Expression, tables: Sequence[tuple[exp.Table, Source]]
+) -> list[tuple[str, ...]]:
+    """Return the names of the columns that `tree` needs of each of its tables, in the schema's
+    order; perhaps none, where the rows are only counted."""
+    needs = [_Needs(table, source, query_of(table)) for table, source in tables]
+    for need in needs:
+        if renames(need.table) or need.table.args.get("pivots"):
+            need.all = True
+    for node in tree.walk():
+        match node:
+            case exp.Star():
+                _note_star(node, needs)
+            case exp.Columns() | exp.Pivot():
+                _note_all(needs, query_of(node))
+            case exp.Anonymous() if str(node.name).lower() == "columns":
+                _note_all(needs, query_of(node))
+            case exp.Join():
+                if str(node.args.get("method") or "").upper() == "NATURAL":
+                    _note_all(needs, query_of(node))
+            case exp.Column():
+                if not isinstance(node.this, exp.Star):
+                    _note_words(needs, words_of(_whole(node)) or words_of(node) or ())
+            case exp.Identifier():
+                if not isinstance(node.parent, exp.Column | exp.Table) and node.arg_key != "alias":
+                    _note_words(needs, (str(node.name),))
+            case exp.Var():
+                _note_words(needs, (str(node.name),))
+    return [
+        tuple(
+            f.name for f in need.source.schema.fields if need.all or f.name.casefold() in need.names
+        )
+        for need in needs
+    ]
+
+
+def _whole(node: exp.Expression) -> exp.Expression:
+    """Return the reference that begins with the column `node`: `a.b.c.d.e` is more than one."""
+    while isinstance(node.parent, exp.Dot) and node.arg_key == "this":
+        if not isinstance(node.parent.expression, exp.Identifier):
+            break
+        node = node.parent
+    return node
+
+
+def _note_all(needs: list[_Needs], query: exp.Select | None) -> None:
+    for need in needs:
+        if need.query is query:
+            need.all = True
+
+
+def _note_star(star: exp.Star, needs: list[_Needs]) -> None:
+    above = star.parent
+    if isinstance(above, exp.Count):
+        return
+    query = query_of(star)
+    if not isinstance(above, exp.Column):
+        _note_all(needs, query)
+        return
+    words = [str(part.name) for part in above.parts[:-1] if isinstance(part, exp.Identifier)]
+    # a table's, or a struct's
+    for need in needs:
+        if words and need.query is query and same(words[-1], need.source.alias):
+            need.all = True
+    _note_words(needs, words)
+
+
+def _note_words(needs: list[_Needs], words: Sequence[str]) -> None:
+    for need in needs:
+        need.names.update(_meant(need, words))
+
+
+def _meant(need: _Needs, words: Sequence[str]) -> Iterator[str]:
+    if not words:
+        return
+    # it may be one of this table's columns whatever follows
+    if len(words) == 1 or need.source.has_column(words[0]):
+        yield words[0].casefold()
+    if len(words) == 1 and same(words[0], need.source.alias):
+        need.all = True  # the whole row
+    for i, word in enumerate(words[:-1]):
+        if same(word, need.source.alias):
+            yield from (after.casefold() for after in words[i + 1 :])

@@ -1,0 +1,217 @@
+"""A query parted into scans, and what is to be computed of their rows.
+
+Each time that a table stands in the query, it becomes an input of its own: the columns that the
+query needs, the filter that its conditions allow to push, and a name, `i0`, `i1` and so on, by
+which the rewritten query reads it. The rewritten query gives the same answer over the inputs,
+filtered or not, as the query does over the tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+
+from sqlglot import exp
+
+from floeberg.protocol.errors import UnsupportedSql
+from floeberg.protocol.expressions.model import TRUE, Expression
+from floeberg.protocol.scans import ScanRequest
+from floeberg.protocol.schema import Schema
+from floeberg.protocol.suggestions import quoted
+from floeberg.protocol.types import (
+    BooleanType,
+    DateType,
+    DoubleType,
+    FloatType,
+    IntType,
+    LongType,
+    NestedField,
+    TimestampType,
+    TimeType,
+)
+from floeberg.server.sql.columns import Source, same
+from floeberg.server.sql.names import Session, TableReference, Version
+from floeberg.server.sql.needed_columns import needed_columns
+from floeberg.server.sql.occurrences import find_tables, query_of
+from floeberg.server.sql.parsing import to_sql
+from floeberg.server.sql.plain_scan import SchemaOf, source_of
+from floeberg.server.sql.pushdown import pushed_filter
+from floeberg.server.sql.statements import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What the rewritten query reads under `name`: columns of a table, in the table's order, of the
+    rows that `filter` is true of. There is at least one column."""
+
+    name: str
+    table: TableReference
+    columns: tuple[NestedField, ...]
+    filter: Expression
+
+    def request(self, version: Version) -> ScanRequest:
+        """Return the scan of the table at the `version` that its name turned out to mean."""
+        return ScanRequest(
+            filter=self.filter,
+            select=tuple(column.name for column in self.columns),
+            snapshot_id=version.snapshot_id,
+            ref=version.ref,
+            as_of_ms=version.as_of_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """`sql` is in DuckDB's dialect, and names no tables but the inputs."""
+
+    sql: str
+    inputs: tuple[Input, ...]
+
+
+def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:
+    """Return the statement's query as scans, and SQL over them. Parameters must have been bound.
+
+    A table that stands in the query twice is two inputs, since their columns and filters differ.
+    Raises `UnsupportedSql` for a table with columns whose names differ in case only, what
+    `schema_of` raises, and what `Session.reference` does.
+    """
+    assert statement.tree is not None
+    tree = statement.tree.copy()
+    tables: list[tuple[exp.Table, Source]] = []
+    references: list[TableReference] = []
+    for table in find_tables(tree):
+        reference = session.reference(table)
+        schema = schema_of(reference)
+        _check_names(schema, reference)
+        references.append(reference)
+        tables.append((table, source_of(table, reference, schema)))
+    needed = needed_columns(tree, tables)
+    names = _input_names(tree, len(tables))
+    inputs = [
+        Input(
+            name,
+            reference,
+            _chosen(source.schema, columns),
+            # what is not a table of a catalog has no scan
+            TRUE
+            if reference.information_schema is not None
+            else pushed_filter(table, tables, session.zone),
+        )
+        for name, reference, (table, source), columns in zip(
+            names, references, tables, needed, strict=True
+        )
+    ]
+    _rewrite(tree, tables, names)
+    return Split(to_sql(tree), tuple(inputs))
+
+
+def _check_names(schema: Schema, reference: TableReference) -> None:
+    seen: dict[str, str] = {}
+    for field in schema.fields:
+        other = seen.setdefault(field.name.casefold(), field.name)
+        if other != field.name:
+            raise UnsupportedSql(
+                f"table {quoted(str(reference))} has columns {quoted(other)} and"
+                f" {quoted(field.name)}, which are one name to SQL; rename one of them"
+            )
+
+
+_WIDTHS = {
+    BooleanType: 1,
+    IntType: 4,
+    FloatType: 4,
+    DateType: 4,
+    LongType: 8,
+    DoubleType: 8,
+    TimeType: 8,
+    TimestampType: 8,
+}
+
+
+def _chosen(schema: Schema, names: tuple[str, ...]) -> tuple[NestedField, ...]:
+    """Return the named columns, or where there are none the one that is read at the least cost."""
+    if names:
+        return tuple(field for field in schema.fields if field.name in names)
+    if not schema.fields:
+        raise UnsupportedSql("a table without columns can't be read by SQL")
+    return (min(schema.fields, key=lambda field: _WIDTHS.get(type(field.type), 100)),)
+
+
+def _input_names(tree: exp.Expression, wanted: int) -> list[str]:
+    """Return names for the inputs that nothing in the query has."""
+    taken = {str(node.name).casefold() for node in tree.find_all(exp.Identifier)}
+    free = (name for i in count() if (name := f"i{i}") not in taken)
+    return [next(free) for _ in range(wanted)]
+
+
+# --- rewriting ------------------------------------------------------------------------------------
+
+
+def _rewrite(
+    tree: exp.Expression, tables: list[tuple[exp.Table, Source]], names: list[str]
+) -> None:
+    """Let `tree` read the inputs, each under the alias that its table had."""
+    aliases = _aliases(tables, names)
+    _shorten_references(tree, tables, aliases)
+    for (table, _), name, alias in zip(tables, names, aliases, strict=True):
+        had_alias = bool(table.alias)
+        table.set("this", exp.to_identifier(name))
+        for part in ("db", "catalog", "version", "when"):
+            table.set(part, None)
+        if not had_alias:
+            identifier = exp.to_identifier(alias, quoted=True)
+            stated = table.args.get("alias")
+            if isinstance(stated, exp.TableAlias):
+                stated.set("this", identifier)
+            else:
+                table.set("alias", exp.TableAlias(this=identifier))
+
+
+def _aliases(tables: list[tuple[exp.Table, Source]], names: list[str]) -> list[str]:
+    """Return the alias of each input: what its table is called, unless another one is called so in
+    the same FROM (`a.t` and `b.t`), which then only the full names tell apart."""
+    aliases: list[str] = []
+    for number, (table, source) in enumerate(tables):
+        is_taken = not table.alias and any(
+            same(other.alias, source.alias) and query_of(node) is query_of(table)
+            for node, other in tables[:number]
+        )
+        aliases.append(names[number] if is_taken else source.alias)
+    return aliases
+
+
+def _shorten_references(
+    tree: exp.Expression, tables: list[tuple[exp.Table, Source]], aliases: list[str]
+) -> None:
+    """Replace full names of tables before columns, `db.t.a`, by the inputs' aliases."""
+    for node in list(tree.find_all(exp.Column)):
+        parts = node.parts
+        words = [str(part.name) for part in parts if isinstance(part, exp.Identifier)]
+        if len(words) < 2 or any(source.has_column(words[0]) for _, source in tables):
+            continue
+        found = _longest(words, tables)
+        if found is None:
+            continue
+        number, length = found
+        if length == 1 and same(aliases[number], words[0]):
+            continue
+        # the column, or the star, and the fields below it
+        rest = [part.copy() for part in parts[length:]]
+        root: exp.Expression = exp.Column(
+            this=rest[0], table=exp.to_identifier(aliases[number], quoted=True)
+        )
+        for field in rest[1:]:
+            root = exp.Dot(this=root, expression=field)
+        node.replace(root)
+
+
+def _longest(words: list[str], tables: list[tuple[exp.Table, Source]]) -> tuple[int, int] | None:
+    """Return which table `words` begin with the name of, and in how many words: the longest."""
+    best: tuple[int, int] | None = None
+    for number, (_, source) in enumerate(tables):
+        for length in range(min(len(source.names), len(words) - 1), 0, -1):
+            if all(map(same, words[:length], source.names[-length:])):
+                if best is None or length > best[1]:
+                    best = number, length
+                break
+    return best

@@ -1,0 +1,141 @@
+"""Queries of every shape over the tables of `tests.support.sql_tables`, as SQL text.
+
+The answer of each is the same however often it is asked: what would depend on the order of rows,
+or of adding them up, is left out.
+"""
+
+from __future__ import annotations
+
+import random
+
+from tests.support.sql_tables import condition
+
+TABLES = ("t", "u")
+_KEYS = ["i", "l", "s", "day", "p", "Mixed", "b"]
+_JOINS = [
+    "JOIN",
+    "INNER JOIN",
+    "LEFT JOIN",
+    "RIGHT JOIN",
+    "FULL JOIN",
+    "LEFT OUTER JOIN",
+    "SEMI JOIN",
+    "ANTI JOIN",
+]
+
+
+def query(rng: random.Random) -> str:
+    return rng.choice(
+        [_joined, _joined, _joined, _nested, _with, _united, _grouped, _windowed, _limited, _using]
+    )(rng)
+
+
+def _where(rng: random.Random, *prefixes: str) -> str:
+    """Return a WHERE on tables of the prefixes, or none; each has its part in every AND and OR."""
+    parts = [condition(rng, rng.choice([0, 0, 1]), rng.choice(prefixes)) for _ in range(3)]
+    joints = [rng.choice(["AND", "AND", "OR"]) for _ in parts]
+    chain = parts[0]
+    for joint, part in list(zip(joints, parts, strict=True))[1 : rng.randint(1, 3)]:
+        chain = f"({chain}) {joint} {part}" if rng.random() < 0.5 else f"{chain} {joint} {part}"
+    return f" WHERE {chain}" if rng.random() < 0.9 else ""
+
+
+def _on(rng: random.Random, left: str, right: str) -> str:
+    key = rng.choice(_KEYS)
+    condition_ = f"{left}{key} = {right}{key}"
+    for _ in range(rng.choice([0, 1, 1, 2])):
+        condition_ += f" AND {condition(rng, rng.choice([0, 0, 1]), rng.choice([left, right]))}"
+    return condition_
+
+
+def _joined(rng: random.Random) -> str:
+    sources = f"{rng.choice(TABLES)} AS x"
+    shown = ["x."]
+    for alias in ("y", "z")[: rng.choice([1, 1, 2])]:
+        kind = rng.choice(_JOINS)
+        table = rng.choice(TABLES)
+        if rng.random() < 0.1:
+            sources += f", {table} AS {alias}"
+        elif rng.random() < 0.05:
+            sources += f" ASOF JOIN {table} AS {alias} ON x.b = {alias}.b AND x.id >= {alias}.id"
+        else:
+            left = rng.choice(shown)
+            sources += f" {kind} {table} AS {alias} ON {_on(rng, left, f'{alias}.')}"
+        if kind not in ("SEMI JOIN", "ANTI JOIN") or f", {table} AS {alias}" in sources:
+            shown.append(f"{alias}.")
+    items = ", ".join(f"{p}id, {p}{rng.choice(_KEYS)}" for p in shown)
+    if rng.random() < 0.2:
+        items = rng.choice(["count(*)", "x.*", "count(x.i), max(x.day)", "*"])
+    return f"SELECT {items} FROM {sources}{_where(rng, *shown)}"
+
+
+def _nested(rng: random.Random) -> str:
+    inner = condition(rng, rng.choice([0, 1]), "v.")
+    outer = condition(rng, rng.choice([0, 1]), "w.")
+    key = rng.choice(_KEYS)
+    table, other = rng.choice(TABLES), rng.choice(TABLES)
+    test = rng.choice(
+        [
+            f"EXISTS (SELECT 1 FROM {other} v WHERE v.{key} = w.{key} AND {inner})",
+            f"NOT EXISTS (SELECT 1 FROM {other} v WHERE v.{key} = w.{key} AND {inner})",
+            f"w.{key} IN (SELECT v.{key} FROM {other} v WHERE {inner})",
+            f"w.{key} NOT IN (SELECT v.{key} FROM {other} v WHERE {inner})",
+            f"(SELECT count(*) FROM {other} v WHERE v.id < w.id AND {inner}) > 1",
+            f"w.id = (SELECT max(id) FROM {other} v WHERE {inner})",
+        ]
+    )
+    joint = rng.choice(["AND", "OR"])
+    return f"SELECT w.id, w.{key} FROM {table} w WHERE {outer} {joint} {test}"
+
+
+def _with(rng: random.Random) -> str:
+    first = f"SELECT * FROM {rng.choice(TABLES)}{_where(rng, '')}"
+    second = f"SELECT id, i, s FROM {rng.choice(['a', 't'])}{_where(rng, '')}"
+    wider = rng.choice(["TRUE", "id > 3"])
+    last = rng.choice(
+        [
+            "SELECT a.id, b.id FROM a JOIN b ON a.i = b.i",
+            f"SELECT p.id, q.id FROM a p LEFT JOIN a q ON p.i = q.i{_where(rng, 'p.', 'q.')}",
+            f"SELECT a.id, u.id FROM a, u WHERE a.s = u.s AND {condition(rng, 0, 'u.')}",
+            f"SELECT id FROM (SELECT * FROM b) c WHERE c.i > 0 AND {wider}",
+        ]
+    )
+    if rng.random() < 0.3:  # one that hides a table
+        first, last = first.replace("FROM u", "FROM t"), "SELECT a.id, u.id FROM a, u"
+        return f"WITH a AS ({first}), u AS ({second}) {last} WHERE a.i = u.i"
+    return f"WITH a AS ({first}), b AS ({second}) {last}"
+
+
+def _united(rng: random.Random) -> str:
+    joint = rng.choice(["UNION", "UNION ALL", "EXCEPT", "INTERSECT", "UNION ALL BY NAME"])
+    columns = rng.choice(["id, i", "s, b", "*", "id AS i, i AS id"])
+    sides = [f"SELECT {columns} FROM {rng.choice(TABLES)}{_where(rng, '')}" for _ in range(2)]
+    return f" {joint} ".join(sides)
+
+
+def _grouped(rng: random.Random) -> str:
+    key = rng.choice(_KEYS)
+    having = rng.choice(["", " HAVING count(*) > 1", " HAVING min(id) < 10"])
+    aggregates = "count(*), count(DISTINCT s), min(day), max(l), sum(i), bool_or(b)"
+    return f"SELECT {key}, {aggregates} FROM t{_where(rng, '')} GROUP BY {key}{having}"
+
+
+def _windowed(rng: random.Random) -> str:
+    window = f"row_number() OVER (PARTITION BY {rng.choice(_KEYS)} ORDER BY id)"
+    inner = f"SELECT *, {window} AS n2 FROM t{_where(rng, '')}"
+    if rng.random() < 0.5:
+        return f"SELECT id, n2 FROM ({inner}) w{_where(rng, 'w.')}"
+    return f"SELECT id, s FROM t{_where(rng, '')} QUALIFY {window} = 1"
+
+
+def _limited(rng: random.Random) -> str:
+    inner = f"SELECT * FROM t{_where(rng, '')} ORDER BY id LIMIT {rng.randint(0, 9)}"
+    return f"SELECT id, i FROM ({inner}) w{_where(rng, 'w.')}"
+
+
+def _using(rng: random.Random) -> str:
+    key = rng.choice(["i", "s", "b"])
+    kind = rng.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+    test = rng.choice([f"{key} IS NULL", f"{key} IS NOT NULL", "TRUE"])
+    where = f"{condition(rng, 0, rng.choice(['x.', 'y.']))} {rng.choice(['AND', 'OR'])} {test}"
+    return f"SELECT x.id, y.id, {key} FROM t x {kind} u y USING ({key}) WHERE {where}"
