@@ -112,6 +112,45 @@ def test_a_bound_limit_and_value_are_as_if_they_were_written() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "names", "select", "filter_", "limit"),
+    [
+        ("SELECT * FROM (SELECT id, i FROM t) x LIMIT 5", ["id", "i"], ("id", "i"), ["true"], 5),
+        ("SELECT x.B FROM (SELECT id AS b FROM t) AS x", ["b"], ("id",), ["true"], None),
+        (
+            "SELECT b FROM (SELECT id AS b FROM t WHERE i = 1) WHERE b > 2",
+            ["b"],
+            ("id",),
+            ["and", ["=", "i", 1], [">", "id", 2]],
+            None,
+        ),
+        (
+            "SELECT y.c.deep.s FROM (SELECT st AS c FROM t) y WHERE c.a = 7",
+            ["s"],
+            ("st.Deep.s",),
+            ["=", "st.a", 7],
+            None,
+        ),
+        ("SELECT * FROM (SELECT id FROM t LIMIT 5) LIMIT 7", ["id"], ("id",), ["true"], 5),
+        (
+            "SELECT * FROM (SELECT * FROM (SELECT id FROM t)) WHERE 1 = 0",
+            ["id"],
+            ("id",),
+            ["false"],
+            None,
+        ),
+    ],
+)
+def test_a_scan_in_brackets_is_looked_through(
+    text: str, names: list[str], select: tuple[str, ...], filter_: Any, limit: int | None
+) -> None:
+    found = plain(text)
+
+    assert found is not None
+    assert ([c.name for c in found.columns], found.select) == (names, select)
+    assert (expression_to_json(found.filter), found.limit) == (filter_, limit)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "SELECT id + 1 FROM t",
@@ -133,7 +172,11 @@ def test_a_bound_limit_and_value_are_as_if_they_were_written() -> None:
         "SELECT id FROM t TABLESAMPLE 10%",
         "SELECT id FROM t USING SAMPLE 5",
         "SELECT a FROM t AS x(a)",
-        "SELECT id FROM (SELECT * FROM t)",
+        "SELECT id FROM (SELECT DISTINCT * FROM t)",
+        "SELECT a FROM (SELECT id FROM t) AS x(a)",
+        "SELECT id FROM (SELECT id FROM t LIMIT 5) WHERE id = 1",
+        "SELECT * FROM (SELECT id, id FROM t)",
+        "SELECT id FROM (SELECT id FROM t) x, t",
         "SELECT nothing FROM t",
         "SELECT x.id FROM t",
         "SELECT tags.element FROM t",
@@ -265,6 +308,7 @@ def test_a_column_whose_name_has_dots_hides_no_field() -> None:
 
     assert plain('SELECT "st.a" FROM t', schema=dotted) is not None
     assert plain("SELECT st.a FROM t", schema=dotted) is None
+    assert plain("SELECT x.a FROM (SELECT st AS x FROM t)", schema=dotted) is None
 
 
 # --- against the engine ---------------------------------------------------------------------------
@@ -309,6 +353,8 @@ def test_the_rows_are_those_of_the_engine(lake: Lake, seed: int) -> None:
     rng = random.Random(seed)
     items = rng.choice(["id", "*", "id, st.deep.s AS x, u, t.i, tz", 'i, i AS j, "a b"'])
     text = f"SELECT {items} FROM t WHERE {condition(rng, rng.choice([0, 0, 1, 2]))}"
+    if rng.random() < 0.3:
+        text = f"SELECT id FROM ({text}) AS t WHERE {condition(rng, 1)}"
     found = plain(text, lake.zone, lake.table.metadata.schema())
     assume(found is not None)
     assert found is not None

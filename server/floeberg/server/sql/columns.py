@@ -103,13 +103,33 @@ class Source:
             fields = below.fields if isinstance(below, StructType) else ()
         if not path:
             return None
-        name = ".".join(field.name for field in path)
-        try:
-            meant = self.schema.lookup(name)
-        except FloebergError:
+        return _known(path, self.schema)
+
+
+def _known(path: Sequence[NestedField], schema: Schema) -> Column | None:
+    """Return the column at the end of a path from the schema's columns down, unless another has its
+    dotted name."""
+    name = ".".join(field.name for field in path)
+    try:
+        meant = schema.lookup(name)
+    except FloebergError:
+        return None
+    # a column whose own name has dots hides the field
+    return Column(name, tuple(path)) if meant.field_id == path[-1].field_id else None
+
+
+def below(column: Column, words: Sequence[str], schema: Schema) -> Column | None:
+    """Return the field that `words` reach below a column of `schema`, itself for none; None where
+    there is no such field."""
+    path = list(column.fields)
+    for word in words:
+        type_ = path[-1].type
+        inner = type_.fields if isinstance(type_, StructType) else ()
+        found = [field for field in inner if same(field.name, word)]
+        if len(found) != 1:
             return None
-        # a column whose own name has dots hides the field
-        return Column(name, tuple(path)) if meant.field_id == path[-1].field_id else None
+        path.append(found[0])
+    return _known(path, schema)
 
 
 def find_column(node: exp.Expression, sources: Sequence[Source]) -> tuple[Source, Column] | None:

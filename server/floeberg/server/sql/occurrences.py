@@ -57,7 +57,7 @@ def is_direct(table: exp.Table) -> bool:
     return not renames(table)
 
 
-def renames(table: exp.Table) -> bool:
-    """Say whether the table's alias gives its columns other names."""
-    alias = table.args.get("alias")
+def renames(source: exp.Table | exp.Subquery) -> bool:
+    """Say whether an alias gives the columns of what it is of other names."""
+    alias = source.args.get("alias")
     return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))

@@ -7,7 +7,7 @@ columns are the table's as they are. Everything else is None here, and goes anot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeGuard
@@ -16,14 +16,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from floeberg.protocol.arrow import arrow_field
-from floeberg.protocol.expressions.model import TRUE, Expression
+from floeberg.protocol.expressions.model import TRUE, And, Expression
 from floeberg.protocol.scans import ScanRequest
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import NestedField
-from floeberg.server.sql.columns import Column, Source, find_column, words_of
-from floeberg.server.sql.conditions import exact_filter
+from floeberg.server.sql.columns import Column, Source, below, find_column, same, words_of
+from floeberg.server.sql.conditions import FindColumn, exact_filter
 from floeberg.server.sql.constants import Null, Number, constant_of
 from floeberg.server.sql.names import Session, TableReference, Version
+from floeberg.server.sql.occurrences import renames
 from floeberg.server.sql.statements import Kind, Statement
 from floeberg.server.sql.types import is_cast, is_type
 
@@ -47,9 +48,10 @@ class OutputColumn:
 @dataclass(frozen=True)
 class PlainScan:
     """A scan that answers a statement. `columns` are the answer's, in order; several may come from
-    one column of the scan."""
+    one column of the scan. `read` is the schema that the table is read with."""
 
     table: TableReference
+    read: Schema
     columns: tuple[OutputColumn, ...]
     filter: Expression
     limit: int | None
@@ -93,31 +95,94 @@ def plain_scan(statement: Statement, session: Session, schema_of: SchemaOf) -> P
     Parameters must have been bound. Raises what `schema_of` raises, and what
     `Session.reference` does.
     """
-    select = statement.tree
+    if statement.kind is not Kind.QUERY:
+        return None
+    return _plain(statement.tree, session, schema_of)
+
+
+def _plain(select: object, session: Session, schema_of: SchemaOf) -> PlainScan | None:
     while isinstance(select, exp.Subquery) and _only(select, {"this"}):
         select = select.this
-    if statement.kind is not Kind.QUERY or not isinstance(select, exp.Select):
-        return None
-    if not _only(select, _TAKEN):
-        return None
-    from_ = select.args.get("from_")
-    table = from_.this if isinstance(from_, exp.From) else None
-    if not _is_plain_table(table):
+    if not isinstance(select, exp.Select) or not _only(select, _TAKEN):
         return None
     limit = _limit(select, session)
+    from_ = select.args.get("from_")
+    behind = from_.this if isinstance(from_, exp.From) else None
     if limit is None:
         return None
+    if _is_plain_table(behind):
+        return _of_table(select, behind, limit, session, schema_of)
+    # tools put a query into brackets, to look at its columns or its first rows
+    if (
+        isinstance(behind, exp.Subquery)
+        and _only(behind, {"this", "alias"})
+        and not renames(behind)
+    ):
+        inner = _plain(behind.this, session, schema_of)
+        return None if inner is None else _around(select, behind, inner, limit, session)
+    return None
+
+
+def _of_table(
+    select: exp.Select, table: exp.Table, limit: int, session: Session, schema_of: SchemaOf
+) -> PlainScan | None:
     reference = session.reference(table)
     if reference.information_schema is not None:
         return None
     source = source_of(table, reference, schema_of(reference))
-    columns = _columns(select, source)
+
+    def find(node: exp.Expression) -> Column | None:
+        found = find_column(node, [source])
+        return None if found is None else found[1]
+
+    names = [field.name for field in source.schema.fields]
+    columns = _columns(select, _Scope(find, source.behind_name, names))
     if not columns:
         return None
-    filter_ = _filter(select, source, session)
+    filter_ = _filter(select, find, session)
     if filter_ is None:
         return None
-    return PlainScan(reference, columns, filter_, limit if limit >= 0 else None)
+    return PlainScan(reference, source.schema, columns, filter_, limit if limit >= 0 else None)
+
+
+def _around(
+    select: exp.Select, behind: exp.Subquery, inner: PlainScan, limit: int, session: Session
+) -> PlainScan | None:
+    """Return the scan that a query is whose table is another scan in brackets."""
+    alias = behind.alias
+
+    def behind_name(words: Sequence[str]) -> Sequence[str] | None:
+        return words[1:] if alias and len(words) > 1 and same(words[0], alias) else None
+
+    def find(node: exp.Expression) -> Column | None:
+        words = words_of(node)
+        if not words:
+            return None
+        readings = [words]
+        if (rest := behind_name(words)) is not None:
+            readings.append(tuple(rest))
+        found = [
+            (column, reading[1:])
+            for reading in readings
+            for column in inner.columns
+            if same(column.name, reading[0])
+        ]
+        if len(found) != 1:
+            return None
+        column, fields = found[0]
+        return below(column.source, fields, inner.read)
+
+    names = [column.name for column in inner.columns]
+    columns = _columns(select, _Scope(find, behind_name, names))
+    if not columns:
+        return None
+    filter_ = _filter(select, find, session)
+    if filter_ is None or (inner.limit is not None and filter_ != TRUE):
+        return None
+    limits = [each for each in (limit if limit >= 0 else None, inner.limit) if each is not None]
+    filters = [each for each in (inner.filter, filter_) if each != TRUE]
+    joined = And(tuple(filters)) if len(filters) > 1 else filters[0] if filters else TRUE
+    return PlainScan(inner.table, inner.read, columns, joined, min(limits, default=None))
 
 
 def source_of(table: exp.Table, reference: TableReference, schema: Schema) -> Source:
@@ -166,83 +231,86 @@ def _limit(select: exp.Select, session: Session) -> int | None:
             return None
 
 
-def _filter(select: exp.Select, source: Source, session: Session) -> Expression | None:
+def _filter(select: exp.Select, find: FindColumn, session: Session) -> Expression | None:
     where = select.args.get("where")
-    if where is None:
-        return TRUE
-
-    def find(node: exp.Expression) -> Column | None:
-        found = find_column(node, [source])
-        return None if found is None else found[1]
-
-    return exact_filter(where.this, find, session.zone)
+    return TRUE if where is None else exact_filter(where.this, find, session.zone)
 
 
-def _columns(select: exp.Select, source: Source) -> tuple[OutputColumn, ...] | None:
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What the items of a select list may name: columns, by `find`, and all of them, `names`;
+    `behind_name` takes the name of what they are of from before them."""
+
+    find: FindColumn
+    behind_name: Callable[[Sequence[str]], Sequence[str] | None]
+    names: Sequence[str]
+
+
+def _columns(select: exp.Select, scope: _Scope) -> tuple[OutputColumn, ...] | None:
     columns: list[OutputColumn] = []
     for item in select.expressions:
-        star = _star(item, source)
+        star = _star(item, scope)
         if star is not None:
             columns += star
             continue
-        column = _column(item, source)
+        column = _column(item, scope)
         if column is None:
             return None
         columns.append(column)
     return tuple(columns)
 
 
-def _star(item: exp.Expression, source: Source) -> list[OutputColumn] | None:
+def _star(item: exp.Expression, scope: _Scope) -> list[OutputColumn] | None:
     """Return the columns of `*`, `t.*` and `* EXCLUDE (…)`, or None for anything else."""
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
         above = [str(part.name) for part in item.parts[:-1]]
-        if source.behind_name([*above, "*"]) is None:
+        if scope.behind_name([*above, "*"]) is None:
             return None
         item = item.this
     if not isinstance(item, exp.Star) or not _only(item, {"except_"}):
         return None
+    known = {name.casefold() for name in scope.names}
     excluded: set[str] = set()
     for name in item.args.get("except_") or ():
         words = words_of(name) if isinstance(name, exp.Expression) else None
         if isinstance(name, exp.Identifier):
             words = (str(name.name),)
-        if words is None or len(words) != 1 or not source.has_column(words[0]):
+        if words is None or len(words) != 1 or words[0].casefold() not in known:
             return None
         excluded.add(words[0].casefold())
-    found = [
-        source.column((field.name,))
-        for field in source.schema.fields
-        if field.name.casefold() not in excluded
-    ]
-    if any(column is None for column in found):
-        return None  # two columns that differ in case only
-    return [OutputColumn(c.fields[-1].name, c) for c in found if c is not None]
+    columns: list[OutputColumn] = []
+    for name in scope.names:
+        if name.casefold() not in excluded:
+            column = scope.find(exp.column(exp.to_identifier(name, quoted=True)))
+            if column is None:
+                return None  # two columns that differ in case only
+            columns.append(OutputColumn(name, column))
+    return columns
 
 
-def _column(item: exp.Expression, source: Source) -> OutputColumn | None:
+def _column(item: exp.Expression, scope: _Scope) -> OutputColumn | None:
     """Return the column that an item of the select list is, cast to its own type at most."""
     name: str | None = None
     if isinstance(item, exp.Alias):
         name, item = item.alias, item.this
-    elif isinstance(item, exp.Column | exp.Dot):
-        pass
-    else:
+    elif not isinstance(item, exp.Column | exp.Dot):
         return None  # without an alias, the engine names it by what is written
     while isinstance(item, exp.Paren) or is_cast(item):
         if isinstance(item, exp.Paren):
             item = item.this
             continue
-        inner = find_column(item.this, [source])
-        if inner is None or not is_type(item.to, inner[1].type):
+        inner = scope.find(item.this)
+        if inner is None or not is_type(item.to, inner.type):
             return None
         item = item.this
-    found = find_column(item, [source])
-    if found is None:
+    column = scope.find(item)
+    if column is None:
         return None
-    column = found[1]
     if name is None:
         words = words_of(item)
         assert words is not None
         # a column is called as the table has it, a field as it was asked for
-        name = column.fields[0].name if len(column.fields) == 1 else words[-1]
+        name = words[-1]
+        if len(scope.behind_name(words) or words) == 1:
+            name = next(known for known in scope.names if same(known, name))
     return OutputColumn(name, column)
