@@ -26,7 +26,10 @@ _JOINS = [
 
 def query(rng: random.Random) -> str:
     return rng.choice(
-        [_joined, _joined, _joined, _nested, _with, _united, _grouped, _windowed, _limited, _using]
+        [
+            *[_joined, _joined, _joined, _nested, _with, _united, _grouped, _windowed, _limited],
+            *[_using, _wrapped, _wrapped],
+        ]
     )(rng)
 
 
@@ -139,3 +142,26 @@ def _using(rng: random.Random) -> str:
     test = rng.choice([f"{key} IS NULL", f"{key} IS NOT NULL", "TRUE"])
     where = f"{condition(rng, 0, rng.choice(['x.', 'y.']))} {rng.choice(['AND', 'OR'])} {test}"
     return f"SELECT x.id, y.id, {key} FROM t x {kind} u y USING ({key}) WHERE {where}"
+
+
+def _wrapped(rng: random.Random) -> str:
+    """Return a query around one whose rows are those of its table, or nearly."""
+    all_of_it = rng.choice(["*", "x.*", "id, i, s AS day, day AS s, l, b, st, ts, tz, f, d, p"])
+    inner = f"SELECT {all_of_it} FROM {rng.choice(TABLES)} AS x{_where(rng, 'x.')}"
+    inner += rng.choice(["", "", "", "", " ORDER BY id", " ORDER BY id LIMIT 7"])
+    if rng.random() < 0.2:
+        inner = inner.replace("SELECT ", "SELECT DISTINCT ", 1).replace(" ORDER BY id", "")
+    if rng.random() < 0.3:
+        inner = f"SELECT * FROM ({inner}) v{_where(rng, 'v.')}"
+    read, given = f"({inner})", ""
+    if rng.random() < 0.4:
+        read, given = "t", f"WITH t AS ({inner}) "
+    other = f"{rng.choice(_JOINS)} u AS z ON {_on(rng, 'w.', 'z.')}"
+    if rng.random() < 0.4:
+        shown = "w.id, z.id" if "SEMI" not in other and "ANTI" not in other else "w.id"
+        return f"{given}SELECT {shown} FROM {read} AS w {other}{_where(rng, 'w.')}"
+    if rng.random() < 0.2:
+        joined = f"u AS z LEFT JOIN {read} AS w ON w.i = z.i"
+        return f"{given}SELECT w.id, z.i FROM {joined}{_where(rng, 'w.')}"
+    prefix = rng.choice(["", "w."])
+    return f"{given}SELECT id, i FROM {read} AS w{_where(rng, prefix)}"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.errors import FloebergError
 from floeberg.protocol.schema import Schema
@@ -34,7 +35,7 @@ class Column:
         return all(field.required for field in self.fields)
 
 
-def words_of(node: exp.Expression) -> tuple[str, ...] | None:
+def words_of(node: Node) -> tuple[str, ...] | None:
     """Return the names that a reference is made of, from the left, `a.b` and `a['b']` alike; None
     for what is no reference."""
     match node:
@@ -132,7 +133,7 @@ def below(column: Column, words: Sequence[str], schema: Schema) -> Column | None
     return _known(path, schema)
 
 
-def find_column(node: exp.Expression, sources: Sequence[Source]) -> tuple[Source, Column] | None:
+def find_column(node: Node, sources: Sequence[Source]) -> tuple[Source, Column] | None:
     """Return the one column of one of the `sources` that a reference means, or None where it means
     none of them, or may mean several."""
     words = words_of(node)

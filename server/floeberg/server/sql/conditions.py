@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.expressions.model import (
     FALSE,
@@ -40,7 +41,7 @@ from floeberg.server.sql.constants import Constant, Null, Number, Text, Truth, c
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.types import is_cast, is_type
 
-_OPERATORS: dict[type[exp.Expression], Op] = {
+_OPERATORS: dict[type[Node], Op] = {
     exp.EQ: Op.EQ,
     exp.NEQ: Op.NE,
     exp.LT: Op.LT,
@@ -53,16 +54,16 @@ _READ = frozenset({"this", "expression", "expressions", "low", "high", "negate"}
 
 _Compare = Callable[[Op, Constant], Expression | None]
 
-FindColumn = Callable[[exp.Expression], Column | None]
+FindColumn = Callable[[Node], Column | None]
 """What a reference means: the column, or None where it means none or is no reference."""
 
 
-def exact_filter(condition: exp.Expression, find: FindColumn, zone: Zone) -> Expression | None:
+def exact_filter(condition: Node, find: FindColumn, zone: Zone) -> Expression | None:
     """Return the filter that is true of just the rows that `condition` is true of, or None."""
     return _Conditions(find, zone, is_exact=True).true_of(condition, negated=False)
 
 
-def implied_filter(condition: exp.Expression, find: FindColumn, zone: Zone) -> Expression:
+def implied_filter(condition: Node, find: FindColumn, zone: Zone) -> Expression:
     """Return a filter that is true of every row that `condition` is true of; TRUE at worst."""
     found = _Conditions(find, zone, is_exact=False).true_of(condition, negated=False)
     return TRUE if found is None else found
@@ -74,7 +75,7 @@ class _Conditions:
         self._zone = zone
         self._is_exact = is_exact
 
-    def true_of(self, node: exp.Expression, negated: bool) -> Expression | None:
+    def true_of(self, node: Node, negated: bool) -> Expression | None:
         """Return the filter that is true where `node` is true, or where it is false if `negated`;
         or, unless it must be exact, wherever else."""
         if any(value and key not in _READ for key, value in node.args.items()):
@@ -112,7 +113,7 @@ class _Conditions:
             case _:
                 return self._truth(node, negated)
 
-    def _joined(self, node: exp.Expression, negated: bool) -> Expression | None:
+    def _joined(self, node: Node, negated: bool) -> Expression | None:
         is_and = isinstance(node, exp.And) is not negated
         found = [self.true_of(operand, negated) for operand in operands_of(node, type(node))]
         parts = [part for part in found if part is not None]
@@ -122,7 +123,7 @@ class _Conditions:
             return parts[0] if parts else None
         return And(tuple(parts)) if is_and else Or(tuple(parts))
 
-    def _comparison(self, node: exp.Expression, negated: bool) -> Expression | None:
+    def _comparison(self, node: Node, negated: bool) -> Expression | None:
         op = _OPERATORS[type(node)]
         if negated:
             op = OPPOSITE[op]
@@ -137,7 +138,7 @@ class _Conditions:
             return None
         return compared(op, right_value)
 
-    def _compared(self, node: exp.Expression) -> _Compare | None:
+    def _compared(self, node: Node) -> _Compare | None:
         """Return how to compare a column, or a timestamp's day, with a constant."""
         column = self._column(node)
         if column is not None:
@@ -150,7 +151,7 @@ class _Conditions:
                 return partial(compare_day, inner)
         return None
 
-    def _column(self, node: exp.Expression) -> Column | None:
+    def _column(self, node: Node) -> Column | None:
         """Return the column that a reference means, through casts to its own type."""
         while True:
             if isinstance(node, exp.Paren):
@@ -207,7 +208,7 @@ class _Conditions:
         other = Predicate(Op.EQ, column.name, (not value.value,))
         return Or((Predicate(Op.IS_NULL, column.name), other))
 
-    def _distinct(self, node: exp.Expression, is_distinct: bool) -> Expression | None:
+    def _distinct(self, node: Node, is_distinct: bool) -> Expression | None:
         left, right = node.this, node.expression
         constant = constant_of(right, self._zone)
         if constant is None:
@@ -240,9 +241,7 @@ class _Conditions:
             return Predicate(Op.STARTS_WITH, column.name, (start,))
         return Predicate(Op.NOT_STARTS_WITH if negated else Op.STARTS_WITH, column.name, (start,))
 
-    def _prefix(
-        self, text: exp.Expression, prefix: exp.Expression, negated: bool
-    ) -> Expression | None:
+    def _prefix(self, text: Node, prefix: Node, negated: bool) -> Expression | None:
         column = self._find(text)
         start = constant_of(prefix, self._zone)
         if column is None or not isinstance(column.type, StringType):
@@ -252,7 +251,7 @@ class _Conditions:
         op = Op.NOT_STARTS_WITH if negated else Op.STARTS_WITH
         return Predicate(op, column.name, (start.value,))
 
-    def _truth(self, node: exp.Expression, negated: bool) -> Expression | None:
+    def _truth(self, node: Node, negated: bool) -> Expression | None:
         """Return the filter for what is no operator: a boolean column, TRUE, FALSE or NULL."""
         match constant_of(node, self._zone):
             case Null():
@@ -268,11 +267,11 @@ class _Conditions:
                 return None
 
 
-def operands_of(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+def operands_of(node: Node, kind: type[Node]) -> list[Node]:
     """Return what a chain of `exp.And`, or of `exp.Or`, joins, through brackets, in order; only
     `node` where it is none."""
-    operands: list[exp.Expression] = []
-    waiting: list[exp.Expression] = [node]
+    operands: list[Node] = []
+    waiting: list[Node] = [node]
     while waiting:
         operand = waiting.pop()
         inner = operand

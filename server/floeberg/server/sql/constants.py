@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.values import to_float32, uuid_from_text
 from floeberg.server.sql.instants import Zone, parse_clock, parse_moment
@@ -98,7 +99,7 @@ class Uuid:
 Constant: TypeAlias = Null | Truth | Number | Float | Text | Day | Time | Stamp | Bytes | Uuid
 
 
-def constant_of(node: exp.Expression, zone: Zone) -> Constant | None:
+def constant_of(node: Node, zone: Zone) -> Constant | None:
     """Return the constant that `node` is, or None for anything but a literal, its negation, and a
     cast of it that is sure to be exact."""
     match node:

@@ -10,6 +10,7 @@ wait, log, or keep something between calls.
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.errors import UnsupportedSql
 from floeberg.protocol.suggestions import quoted
@@ -55,9 +56,6 @@ _REFUSED = frozenset(
 _REFUSED_PREFIXES = ("__", "read_", "parquet_", "duckdb_", "pragma_", "sniff_")
 _FILES = ("read_", "parquet_", "glob", "sniff_")
 
-VOLATILE = frozenset({"random", "rand", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "error"})
-"""Functions that may be called, and give another value each time."""
-
 
 def function_name(node: exp.Func) -> str:
     """Return the name by which `node` calls a function, in lower case."""
@@ -68,7 +66,7 @@ def function_name(node: exp.Func) -> str:
     return node.sql_name().lower()
 
 
-def check_functions(tree: exp.Expression) -> None:
+def check_functions(tree: Node) -> None:
     """Raise `UnsupportedSql` for a function that may not be called, or not behind FROM."""
     for node in tree.walk():
         match node:

@@ -13,6 +13,7 @@ from functools import cached_property
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol import civil_time
 from floeberg.protocol.errors import BadCommand, BadSql, UnsupportedSql
@@ -106,7 +107,7 @@ class Zone:
         return local_nanos - round(first.total_seconds()) * civil_time.NANOS_PER_SECOND
 
 
-def instant_ms(node: exp.Expression, zone: Zone) -> int:
+def instant_ms(node: Node, zone: Zone) -> int:
     """Return the milliseconds since the epoch that a literal means, rounded down: text, a
     TIMESTAMP, a TIMESTAMPTZ or a DATE; one without an offset is read in `zone`.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.commands import TableName
 from floeberg.protocol.errors import BadSql, ConflictingSnapshot, UnsupportedSql
@@ -172,7 +173,7 @@ def _stated_version(table: exp.Table, zone: Zone) -> Version:
             if not (digits.isascii() and digits.isdigit() and int(digits) < 1 << 63):
                 raise BadSql(f"{cut(digits, 40)} is no snapshot id")
             return Version(snapshot_id=int(digits))
-        case "TIMESTAMP", exp.Expression():
+        case "TIMESTAMP", Node():
             return Version(as_of_ms=instant_ms(value, zone))
         case _:
             raise UnsupportedSql(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.server.sql.columns import Source, same, words_of
 from floeberg.server.sql.occurrences import query_of, renames
@@ -25,9 +26,7 @@ class _Needs:
     names: set[str] = field(default_factory=set)
 
 
-def needed_columns(
-    tree: exp.Expression, tables: Sequence[tuple[exp.Table, Source]]
-) -> list[tuple[str, ...]]:
+def needed_columns(tree: Node, tables: Sequence[tuple[exp.Table, Source]]) -> list[tuple[str, ...]]:
     """Return the names of the columns that `tree` needs of each of its tables, in the schema's
     order; perhaps none, where the rows are only counted."""
     needs = [_Needs(table, source, query_of(table)) for table, source in tables]
@@ -61,7 +60,7 @@ def needed_columns(
     ]
 
 
-def _whole(node: exp.Expression) -> exp.Expression:
+def _whole(node: Node) -> Node:
     """Return the reference that begins with the column `node`: `a.b.c.d.e` is more than one."""
     while isinstance(node.parent, exp.Dot) and node.arg_key == "this":
         if not isinstance(node.parent.expression, exp.Identifier):

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.errors import UnsupportedSql
 
@@ -18,7 +19,7 @@ Parameter: TypeAlias = (
 """A value as pyarrow's `as_py` gives it; None is NULL."""
 
 
-def literal_of(value: Parameter) -> exp.Expression:
+def literal_of(value: Parameter) -> Node:
     """Return the literal that stands for `value`.
 
     Text is a literal without a type, which takes that of what it meets; so does a whole number, and
@@ -70,10 +71,10 @@ def literal_of(value: Parameter) -> exp.Expression:
             )
 
 
-def _signed(literal: exp.Expression, *, negative: bool) -> exp.Expression:
+def _signed(literal: Node, *, negative: bool) -> Node:
     # in brackets: `- -1` without them could become a comment
     return exp.Paren(this=exp.Neg(this=literal)) if negative else literal
 
 
-def _cast(text: str, type_: str) -> exp.Expression:
+def _cast(text: str, type_: str) -> Node:
     return exp.cast(exp.Literal.string(text), type_, dialect="duckdb")

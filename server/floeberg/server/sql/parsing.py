@@ -2,7 +2,8 @@
 
 The dialect is DuckDB's. Reading recurses once for each bracket that is open, and so do the steps
 that follow, so that length, brackets and depth are bounded here, before anything else is done with
-a statement. sqlglot takes about 0.2 ms for a short one, and 1 ms for a page of SQL.
+a statement. Reading and checking one takes 0.15 ms for the shortest, and about 1 ms for each 150
+characters.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.dialects import DuckDB
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.expressions.core import Expression as Node
 from sqlglot.tokenizer_core import Token, TokenType
 
 from floeberg.protocol.errors import BadSql, ReadOnly, UnsupportedSql
@@ -100,7 +102,7 @@ class Parsed:
     `explained` says whether EXPLAIN stood before it, `analyzed` whether EXPLAIN ANALYZE did.
     """
 
-    tree: exp.Expression
+    tree: Node
     explained: bool
     analyzed: bool
 
@@ -137,7 +139,7 @@ def parse_sql(text: str) -> Parsed:
     return Parsed(tree, explain is not None, analyzed)
 
 
-def to_sql(tree: exp.Expression) -> str:
+def to_sql(tree: Node) -> str:
     """Return the tree as DuckDB's SQL. Comments are left out: they mean nothing, and a client's
     text in them must not end them.
 
@@ -247,7 +249,7 @@ def _column(token: Token) -> int:
     return max(1, token.col - (token.end - token.start))
 
 
-def _tree(tokens: list[Token], text: str) -> exp.Expression:
+def _tree(tokens: list[Token], text: str) -> Node:
     tokens = [t for t in tokens if t.token_type is not TokenType.SEMICOLON]
     try:
         found = DuckDB().parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
@@ -258,7 +260,7 @@ def _tree(tokens: list[Token], text: str) -> exp.Expression:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as exc:
         # sqlglot's own way to fail on some texts that aren't SQL
         raise BadSql(f"the statement can't be read ({type(exc).__name__})") from None
-    tree: exp.Expression | None = found[0] if len(found) == 1 else None
+    tree: Node | None = found[0] if len(found) == 1 else None
     if tree is None or (isinstance(tree, exp.Select) and not any(tree.args.values())):
         raise BadSql("there is no statement; send one, such as SELECT 1")
     return tree
@@ -288,9 +290,9 @@ def _too_deep() -> UnsupportedSql:
     )
 
 
-def _check_tree(tree: exp.Expression) -> None:
+def _check_tree(tree: Node) -> None:
     queries = 0
-    waiting: list[tuple[exp.Expression, int]] = [(tree, 0)]
+    waiting: list[tuple[Node, int]] = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
         if depth > MAX_DEPTH:
@@ -301,7 +303,7 @@ def _check_tree(tree: exp.Expression) -> None:
         for key, child in node.args.items():
             children = child if isinstance(child, list) else [child]
             deeper = depth + (not (is_chain and key == "this"))
-            waiting.extend((c, deeper) for c in children if isinstance(c, exp.Expression))
+            waiting.extend((c, deeper) for c in children if isinstance(c, Node))
     if queries > MAX_QUERIES:
         raise UnsupportedSql(
             f"the statement is made of {queries:,} queries, and may be of {MAX_QUERIES}; send it in"

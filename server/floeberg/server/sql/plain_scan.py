@@ -14,6 +14,7 @@ from typing import TypeGuard
 
 import pyarrow as pa
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.arrow import arrow_field
 from floeberg.protocol.expressions.model import TRUE, And, Expression
@@ -131,7 +132,7 @@ def _of_table(
         return None
     source = source_of(table, reference, schema_of(reference))
 
-    def find(node: exp.Expression) -> Column | None:
+    def find(node: Node) -> Column | None:
         found = find_column(node, [source])
         return None if found is None else found[1]
 
@@ -154,7 +155,7 @@ def _around(
     def behind_name(words: Sequence[str]) -> Sequence[str] | None:
         return words[1:] if alias and len(words) > 1 and same(words[0], alias) else None
 
-    def find(node: exp.Expression) -> Column | None:
+    def find(node: Node) -> Column | None:
         words = words_of(node)
         if not words:
             return None
@@ -197,7 +198,7 @@ def source_of(table: exp.Table, reference: TableReference, schema: Schema) -> So
     return Source(names, schema)
 
 
-def _only(node: exp.Expression, keys: frozenset[str] | set[str]) -> bool:
+def _only(node: Node, keys: frozenset[str] | set[str]) -> bool:
     """Say whether nothing but `keys` is stated of a node; false and empty is not stated."""
     return all(key in keys for key, value in node.args.items() if value)
 
@@ -260,7 +261,7 @@ def _columns(select: exp.Select, scope: _Scope) -> tuple[OutputColumn, ...] | No
     return tuple(columns)
 
 
-def _star(item: exp.Expression, scope: _Scope) -> list[OutputColumn] | None:
+def _star(item: Node, scope: _Scope) -> list[OutputColumn] | None:
     """Return the columns of `*`, `t.*` and `* EXCLUDE (…)`, or None for anything else."""
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
         above = [str(part.name) for part in item.parts[:-1]]
@@ -272,7 +273,7 @@ def _star(item: exp.Expression, scope: _Scope) -> list[OutputColumn] | None:
     known = {name.casefold() for name in scope.names}
     excluded: set[str] = set()
     for name in item.args.get("except_") or ():
-        words = words_of(name) if isinstance(name, exp.Expression) else None
+        words = words_of(name) if isinstance(name, Node) else None
         if isinstance(name, exp.Identifier):
             words = (str(name.name),)
         if words is None or len(words) != 1 or words[0].casefold() not in known:
@@ -288,7 +289,7 @@ def _star(item: exp.Expression, scope: _Scope) -> list[OutputColumn] | None:
     return columns
 
 
-def _column(item: exp.Expression, scope: _Scope) -> OutputColumn | None:
+def _column(item: Node, scope: _Scope) -> OutputColumn | None:
     """Return the column that an item of the select list is, cast to its own type at most."""
     name: str | None = None
     if isinstance(item, exp.Alias):

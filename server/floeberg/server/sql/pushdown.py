@@ -4,18 +4,22 @@ A filter is pushed into a table's scan only if no row that it leaves out could h
 answer. The engine applies every condition again, so that a filter may say less than they do; where
 nothing is sure, it is TRUE.
 
-A condition is pushed from the WHERE or ON of the SELECT whose FROM names the table, and from no
-farther. In WHERE, it must be of rows that are there: behind an outer join the table's columns may
-be null, and only a condition that is not true of nulls rejects the row that takes the place of one
-that is left out. What a join makes of a row depends on that row alone, so the others may go; ASOF
-and POSITIONAL joins look at neighbours, and samples at all, so there nothing is pushed.
+A condition is pushed from the WHERE or ON of the SELECT whose FROM names the table; and on from the
+SELECT around that one, where the inner has a row for each row of its tables that meets its own
+conditions (no grouping, window, DISTINCT, LIMIT, set operation), and is read in one place. In
+WHERE, it must be of rows that are there: behind an outer join the table's columns may be null, and
+only a condition that is not true of nulls rejects the row that takes the place of one that is left
+out. What a join makes of a row depends on that row alone, so the others may go; ASOF and POSITIONAL
+joins look at neighbours, and samples at all, so there nothing is pushed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.expressions.model import (
     TRUE,
@@ -27,93 +31,124 @@ from floeberg.protocol.expressions.model import (
     Or,
     Predicate,
 )
-from floeberg.server.sql.columns import Column, Source, find_column, words_of
-from floeberg.server.sql.conditions import implied_filter, operands_of
+from floeberg.protocol.schema import Schema
+from floeberg.server.sql.columns import Column, Source, below, find_column, same, words_of
+from floeberg.server.sql.conditions import FindColumn, implied_filter, operands_of
 from floeberg.server.sql.instants import Zone
-from floeberg.server.sql.occurrences import is_direct
+from floeberg.server.sql.occurrences import is_direct, reading_of
 
-_KNOWN_PARTS = frozenset(
-    {
-        "distinct",
-        "expressions",
-        "from_",
-        "group",
-        "having",
-        "joins",
-        "limit",
-        "offset",
-        "order",
-        "qualify",
-        "where",
-        "windows",
-        "with_",
-    }
-)
+_OF_ROWS = frozenset({"expressions", "from_", "joins", "order", "where", "with_"})
+"""The parts of a SELECT that has a row for each that its FROM and WHERE leave."""
+
+_KNOWN_PARTS = _OF_ROWS | {"distinct", "group", "having", "limit", "offset", "qualify", "windows"}
+
+Tables = Sequence[tuple[exp.Table, Source]]
 
 
-def pushed_filter(
-    table: exp.Table, tables: Sequence[tuple[exp.Table, Source]], zone: Zone
-) -> Expression:
+def pushed_filter(table: exp.Table, tables: Tables, zone: Zone) -> Expression:
     """Return the filter for the scan of `table`, one of the `tables` of a query."""
-    if not is_direct(table):
-        return TRUE
-    assert table.parent is not None
-    select = table.parent.parent
-    assert isinstance(select, exp.Select)
-    if any(value and key not in _KNOWN_PARTS for key, value in select.args.items()):
-        return TRUE
-    joins: list[exp.Join] = select.args.get("joins") or []
-    behind = [select.args["from_"].this, *(join.this for join in joins)]
-    kinds = [_kind(join) for join in joins]
-    if None in kinds or "POSITIONAL" in kinds:
-        return TRUE
-    place = next(i for i, each in enumerate(behind) if each is table)
-    if place and kinds[place - 1] in ("ASOF", "ASOF LEFT"):
-        return TRUE
-    by_node = {id(node): source for node, source in tables}
-    # the names of all that is visible here; what is behind brackets is not known
-    visible = [by_node[id(each)] for each in behind if id(each) in by_node]
-    merged = _merged_names(joins)
-
-    def find(node: exp.Expression) -> Column | None:
-        words = words_of(node)
-        if words is None or (len(words) == 1 and (merged is None or words[0].casefold() in merged)):
-            return None
-        found = find_column(node, visible)
-        return found[1] if found is not None and found[0] is by_node[id(table)] else None
-
-    filters = [
-        filter_
-        for condition, is_nullable in _conditions(select, joins, kinds, place)
-        for operand in operands_of(condition, exp.And)
-        if (filter_ := implied_filter(operand, find, zone)) != TRUE
-        and not (is_nullable and holds_for_nulls(filter_))
-    ]
+    own = next(source for node, source in tables if node is table)
+    filters: list[Expression] = []
+    read: exp.Table | exp.Subquery | None = table
+    find: FindColumn | None = None
+    is_nullable = False
+    while read is not None and (sources := _sources(read)) is not None:
+        find = (
+            _columns_of(sources, table, tables)
+            if find is None
+            else _columns_behind(sources, read, tables, find, own.schema)
+        )
+        for condition, is_nullable_here in sources.conditions():
+            for operand in operands_of(condition, exp.And):
+                filter_ = implied_filter(operand, find, zone)
+                may_be_null = is_nullable or is_nullable_here
+                if filter_ != TRUE and not (may_be_null and holds_for_nulls(filter_)):
+                    filters.append(filter_)
+        is_nullable = is_nullable or sources.is_nullable()
+        read = _reading(sources, tables)
+        find = _items_of(sources, find)
     if not filters:
         return TRUE
     return filters[0] if len(filters) == 1 else And(tuple(filters))
 
 
-def _conditions(
-    select: exp.Select, joins: Sequence[exp.Join], kinds: Sequence[str | None], place: int
-) -> Iterator[tuple[exp.Expression, bool]]:
-    """Yield the conditions that a row of the table at `place` must meet to be part of the answer,
-    and whether the table's columns may be null there though its rows are not."""
-    is_nullable = False
-    for number, (join, kind) in enumerate(zip(joins, kinds, strict=True), 1):
-        condition = join.args.get("on")
-        if isinstance(condition, exp.Expression):
-            if number == place and kind in ("INNER", "LEFT", "SEMI", "ANTI"):
-                yield condition, False
-            if number > place and kind in ("INNER", "RIGHT", "SEMI"):
-                yield condition, is_nullable
-        if kind == "FULL" or (kind == "LEFT" and number == place):
-            is_nullable = is_nullable or number >= place
-        if kind == "RIGHT" and number > place:
-            is_nullable = True
-    where = select.args.get("where")
-    if isinstance(where, exp.Where) and not (place and kinds[place - 1] in ("SEMI", "ANTI")):
-        yield where.this, is_nullable
+# --- FROM ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What stands behind FROM in a SELECT; `place` is the number of the source that is looked at,
+    and `kinds` are those of the `joins`, which begin with the second source."""
+
+    select: exp.Select
+    behind: Sequence[Node]
+    joins: Sequence[exp.Join]
+    kinds: Sequence[str]
+    place: int
+
+    def conditions(self) -> Iterator[tuple[Node, bool]]:
+        """Yield the conditions that a row of the source must meet to be part of the answer, and
+        whether its columns may be null there though its rows are not."""
+        is_nullable = False
+        for number, (join, kind) in enumerate(zip(self.joins, self.kinds, strict=True), 1):
+            condition = join.args.get("on")
+            if isinstance(condition, Node):
+                if number == self.place and kind in ("INNER", "LEFT", "SEMI", "ANTI"):
+                    yield condition, False
+                if number > self.place and kind in ("INNER", "RIGHT", "SEMI"):
+                    yield condition, is_nullable
+            is_nullable = is_nullable or self._makes_null(number, kind)
+        where = self.select.args.get("where")
+        if isinstance(where, exp.Where) and not self._is_only_tested():
+            yield where.this, is_nullable
+
+    def is_nullable(self) -> bool:
+        """Say whether the source's columns may be null, though its rows are not, in the end."""
+        return any(self._makes_null(number, kind) for number, kind in enumerate(self.kinds, 1))
+
+    def has_a_row_for_each(self) -> bool:
+        """Say whether every row of the SELECT comes of one row of the source, and depends on no
+        other of its rows."""
+        parts = {key for key, value in self.select.args.items() if value}
+        return (
+            parts <= _OF_ROWS
+            and not self._is_only_tested()
+            and not any(item.find(exp.Window, exp.AggFunc) for item in self.select.expressions)
+        )
+
+    def _is_only_tested(self) -> bool:
+        return self.place > 0 and self.kinds[self.place - 1] in ("SEMI", "ANTI")
+
+    def _makes_null(self, number: int, kind: str) -> bool:
+        match kind:
+            case "FULL":
+                return number >= self.place
+            case "LEFT":
+                return number == self.place
+            case "RIGHT":
+                return number > self.place
+            case _:
+                return False
+
+
+def _sources(read: exp.Table | exp.Subquery) -> _Sources | None:
+    """Return the FROM that `read` stands in, or None where nothing can be pushed from there."""
+    if not is_direct(read):
+        return None
+    assert read.parent is not None
+    select = read.parent.parent
+    assert isinstance(select, exp.Select)
+    if any(value and key not in _KNOWN_PARTS for key, value in select.args.items()):
+        return None
+    joins: list[exp.Join] = select.args.get("joins") or []
+    behind = [select.args["from_"].this, *(join.this for join in joins)]
+    kinds = [kind for join in joins if (kind := _kind(join)) is not None]
+    if len(kinds) < len(joins) or "POSITIONAL" in kinds:
+        return None
+    place = next(i for i, each in enumerate(behind) if each is read)
+    if place and kinds[place - 1].startswith("ASOF"):
+        return None
+    return _Sources(select, behind, joins, kinds, place)
 
 
 def _kind(join: exp.Join) -> str | None:
@@ -139,6 +174,106 @@ def _kind(join: exp.Join) -> str | None:
             return kind
         case _:
             return None
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def _columns_of(sources: _Sources, table: exp.Table, tables: Tables) -> FindColumn:
+    """Return what references mean among the sources, as far as they are columns of `table`."""
+    by_node = {id(node): source for node, source in tables}
+    own = by_node[id(table)]
+    # what is made by queries has unknown columns; a name that is there too is an error
+    visible = [by_node[id(each)] for each in sources.behind if id(each) in by_node]
+    merged = _merged_names(sources.joins)
+
+    def find(node: Node) -> Column | None:
+        words = words_of(node)
+        if words is None or (len(words) == 1 and (merged is None or words[0].casefold() in merged)):
+            return None
+        found = find_column(node, visible)
+        return found[1] if found is not None and found[0] is own else None
+
+    return find
+
+
+def _columns_behind(
+    sources: _Sources,
+    read: exp.Table | exp.Subquery,
+    tables: Tables,
+    items: FindColumn,
+    schema: Schema,
+) -> FindColumn:
+    """Return what references mean among the sources, as far as they are columns of `read`, which is
+    a query: `items` says what its items are, by their names."""
+    alias = str(read.alias or read.name)
+    by_node = {id(node): source for node, source in tables}
+    others = [by_node[id(each)] for each in sources.behind if id(each) in by_node]
+
+    def find(node: Node) -> Column | None:
+        words = words_of(node)
+        if not words:
+            return None
+        first = words[0]
+        is_qualified = len(words) > 1 and same(first, alias)
+        readings: list[Sequence[str]] = [words[1:]] if is_qualified else []
+        if len(sources.behind) == 1:
+            readings.append(words)
+        elif not is_qualified or any(other.has_column(first) for other in others):
+            return None  # it may be of another source
+        found = [
+            (column, fields)
+            for name, *fields in readings
+            if (column := items(_reference(name))) is not None
+        ]
+        if len(found) != 1:
+            return None
+        column, fields = found[0]
+        return below(column, fields, schema)
+
+    return find
+
+
+def _items_of(sources: _Sources, find: FindColumn) -> FindColumn:
+    """Return what the items of a SELECT mean, asked for by their names: the column that an item is,
+    or None where it is more than one, or not told apart from others."""
+    items = sources.select.expressions
+
+    def find_item(node: Node) -> Column | None:
+        (name,) = words_of(node) or ("",)
+        found: list[Column | None] = []
+        for item in items:
+            if isinstance(item, exp.Star) or (
+                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+            ):
+                star = item if isinstance(item, exp.Star) else item.this
+                if len(sources.behind) > 1 or any(star.args.values()):
+                    return None
+                if (column := find(_reference(name))) is not None:
+                    found.append(column)
+            elif isinstance(item, exp.Alias):
+                if same(item.alias, name):
+                    found.append(find(item.this))
+            elif isinstance(item, exp.Column | exp.Dot):
+                words = words_of(item)
+                if words is not None and same(words[-1], name):
+                    found.append(find(item))
+            elif item.find(exp.Star, exp.Columns):
+                return None
+        return found[0] if len(found) == 1 else None
+
+    return find_item
+
+
+def _reference(name: str) -> exp.Column:
+    return exp.Column(this=exp.to_identifier(name, quoted=True))
+
+
+def _reading(sources: _Sources, tables: Tables) -> exp.Table | exp.Subquery | None:
+    """Return where the rows of a SELECT are read, if they are each of one row, and in one place."""
+    if not sources.has_a_row_for_each():
+        return None
+    return reading_of(sources.select, [node for node, _ in tables])
 
 
 def _merged_names(joins: Sequence[exp.Join]) -> frozenset[str] | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.errors import UnsupportedSql
 from floeberg.protocol.expressions.model import TRUE, Expression
@@ -137,7 +138,7 @@ def _chosen(schema: Schema, names: tuple[str, ...]) -> tuple[NestedField, ...]:
     return (min(schema.fields, key=lambda field: _WIDTHS.get(type(field.type), 100)),)
 
 
-def _input_names(tree: exp.Expression, wanted: int) -> list[str]:
+def _input_names(tree: Node, wanted: int) -> list[str]:
     """Return names for the inputs that nothing in the query has."""
     taken = {str(node.name).casefold() for node in tree.find_all(exp.Identifier)}
     free = (name for i in count() if (name := f"i{i}") not in taken)
@@ -147,9 +148,7 @@ def _input_names(tree: exp.Expression, wanted: int) -> list[str]:
 # --- rewriting ------------------------------------------------------------------------------------
 
 
-def _rewrite(
-    tree: exp.Expression, tables: list[tuple[exp.Table, Source]], names: list[str]
-) -> None:
+def _rewrite(tree: Node, tables: list[tuple[exp.Table, Source]], names: list[str]) -> None:
     """Let `tree` read the inputs, each under the alias that its table had."""
     aliases = _aliases(tables, names)
     _shorten_references(tree, tables, aliases)
@@ -181,7 +180,7 @@ def _aliases(tables: list[tuple[exp.Table, Source]], names: list[str]) -> list[s
 
 
 def _shorten_references(
-    tree: exp.Expression, tables: list[tuple[exp.Table, Source]], aliases: list[str]
+    tree: Node, tables: list[tuple[exp.Table, Source]], aliases: list[str]
 ) -> None:
     """Replace full names of tables before columns, `db.t.a`, by the inputs' aliases."""
     for node in list(tree.find_all(exp.Column)):
@@ -197,9 +196,7 @@ def _shorten_references(
             continue
         # the column, or the star, and the fields below it
         rest = [part.copy() for part in parts[length:]]
-        root: exp.Expression = exp.Column(
-            this=rest[0], table=exp.to_identifier(aliases[number], quoted=True)
-        )
+        root: Node = exp.Column(this=rest[0], table=exp.to_identifier(aliases[number], quoted=True))
         for field in rest[1:]:
             root = exp.Dot(this=root, expression=field)
         node.replace(root)

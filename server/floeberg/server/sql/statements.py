@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
+from sqlglot.expressions.dml import DML
 
 from floeberg.protocol.errors import BadSql, ReadOnly, UnsupportedSql
 from floeberg.protocol.suggestions import cut, quoted
@@ -39,7 +41,7 @@ class Statement:
     """
 
     kind: Kind
-    tree: exp.Expression | None
+    tree: Node | None
     explained: bool = False
     analyzed: bool = False
     parameters: int = 0
@@ -60,7 +62,7 @@ class Statement:
             return self
         literals = [literal_of(value) for value in values]
 
-        def bound(node: exp.Expression) -> exp.Expression:
+        def bound(node: Node) -> Node:
             if isinstance(node, exp.Placeholder):
                 return literals[int(node.name) - 1].copy()
             return node
@@ -84,7 +86,7 @@ def parse_statement(text: str) -> Statement:
     parsed = parse_sql(text)
     tree = parsed.tree
     kind = Kind.QUERY
-    shown: exp.Expression | None = tree
+    shown: Node | None = tree
     match tree:
         case exp.Query() | exp.Values():
             pass
@@ -96,7 +98,7 @@ def parse_statement(text: str) -> Statement:
             shown = tree.this
             if not isinstance(shown, exp.Query | exp.Values | exp.Table):
                 raise UnsupportedSql("DESCRIBE takes a table or a query, as in DESCRIBE db.orders")
-        case exp.DML() | exp.DDL():
+        case DML() | exp.DDL():
             raise ReadOnly(type(tree).__name__.upper())
         case _:
             raise BadSql("the statement is no query; send one, such as SELECT 1")
@@ -111,10 +113,10 @@ _TABLE_PARTS = frozenset(
 )
 
 
-def _check_nodes(tree: exp.Expression) -> None:
+def _check_nodes(tree: Node) -> None:
     for node in tree.walk():
         match node:
-            case exp.DML() | exp.DDL() | exp.Drop() | exp.Alter():
+            case DML() | exp.DDL() | exp.Drop() | exp.Alter():
                 raise ReadOnly(type(node).__name__.upper())
             case exp.Into():
                 raise ReadOnly("SELECT INTO")
@@ -137,7 +139,7 @@ def _check_nodes(tree: exp.Expression) -> None:
                 raise _named(node.name)
 
 
-def _count_parameters(tree: exp.Expression | None) -> int:
+def _count_parameters(tree: Node | None) -> int:
     highest = 0
     for node in tree.find_all(exp.Placeholder) if tree is not None else ():
         name = str(node.name)
