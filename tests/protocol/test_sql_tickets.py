@@ -17,7 +17,9 @@ from floeberg.protocol.sql_tickets import (
     SqlInput,
     SqlSettings,
     SqlTicket,
+    decode_rows,
     encode_body,
+    encode_rows,
     is_sql_ticket,
     open_sql_ticket,
     seal_sql_ticket,
@@ -45,6 +47,7 @@ TICKET_OF_SQL = SqlTicket(
             ),
         ),
         SqlInput("i1", pa.schema([])),
+        SqlInput("i2", pa.schema([]), rows=b"rows"),
     ),
     principal="ann",
     expires_at_ms=EXPIRY,
@@ -53,6 +56,9 @@ TICKET_OF_SQL = SqlTicket(
     is_bound=True,
     limits=StreamLimits(rows=10, seconds=5.0, until_ms=NOW + 5000),
 )
+
+
+ROWS = pa.table({"id": [1, 2, None], "tags": [["a"], None, []]})
 
 
 def opened(raw: bytes, keyring: Keyring = KEYRING) -> SqlTicket:
@@ -82,7 +88,9 @@ schemas = st.dictionaries(
     st.sampled_from([pa.int64(), pa.string(), pa.decimal128(38, 0), pa.struct([("a", pa.null())])]),
     max_size=3,
 ).map(lambda columns: pa.schema(list(columns.items())))
-inputs = st.builds(SqlInput, names, schemas, st.lists(endpoints, max_size=3).map(tuple))
+inputs = st.builds(
+    SqlInput, names, schemas, st.lists(endpoints, max_size=3).map(tuple), st.binary(max_size=20)
+)
 tickets = st.builds(
     SqlTicket,
     st.text(max_size=40),
@@ -210,3 +218,13 @@ def test_what_would_not_be_read_is_not_sealed() -> None:
 def test_what_no_coordinator_seals_is_refused(wrong: SqlTicket) -> None:
     with pytest.raises(BadTicket):
         opened(seal_sql_ticket(wrong, KEYRING))
+
+
+def test_an_input_may_have_rows_in_itself() -> None:
+    raw = seal_sql_ticket(
+        replace(TICKET_OF_SQL, inputs=(SqlInput("i0", ROWS.schema, rows=encode_rows(ROWS)),)),
+        KEYRING,
+    )
+
+    (one,) = opened(raw).inputs
+    assert pa.Table.from_batches(decode_rows(one.rows), one.schema) == ROWS

@@ -10,7 +10,8 @@ has made them. The bytes:
 
 The head is that of `ticket_heads`. Each part is its length, 4 bytes, and so many bytes: first a
 description in JSON; then the Arrow schema of the answer, as an IPC message; and then for each input
-its Arrow schema and the tickets of its endpoints, as many as the description says.
+its Arrow schema, the tickets of its endpoints, as many as the description says, and its own rows,
+if it has some.
 
 There is no resume place: the rows of a statement have no order that a second run would repeat.
 """
@@ -89,11 +90,12 @@ class InputEndpoint:
 @dataclass(frozen=True, slots=True)
 class SqlInput:
     """Rows that a statement reads under `name`: those of all its endpoints, each stream of exactly
-    `schema`."""
+    `schema`, and those that it has in itself, as `encode_rows` gives them."""
 
     name: str
     schema: pa.Schema
     endpoints: tuple[InputEndpoint, ...] = ()
+    rows: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,21 @@ class SqlTicket:
     origin: Origin = NO_ORIGIN
     is_bound: bool = False
     limits: StreamLimits = NO_LIMITS
+
+
+def encode_rows(table: pa.Table) -> bytes:
+    """Return rows that an input has in itself: a compressed IPC stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def decode_rows(raw: bytes) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that an input has in itself."""
+    with pa.ipc.open_stream(raw) as reader:
+        yield from reader
 
 
 def is_sql_ticket(raw: bytes) -> bool:
@@ -215,7 +232,11 @@ def encode_body(ticket: SqlTicket) -> bytes:
         "timezone": ticket.settings.timezone,
         "batch_bytes": ticket.settings.batch_bytes,
         "inputs": [
-            {"name": one.name, "endpoints": [list(e.locations) for e in one.endpoints]}
+            {
+                "name": one.name,
+                "endpoints": [list(e.locations) for e in one.endpoints],
+                "rows": bool(one.rows),
+            }
             for one in ticket.inputs
         ],
     }
@@ -223,6 +244,8 @@ def encode_body(ticket: SqlTicket) -> bytes:
     for one in ticket.inputs:
         parts.append(one.schema.serialize().to_pybytes())
         parts += [endpoint.ticket for endpoint in one.endpoints]
+        if one.rows:
+            parts.append(one.rows)
     return b"".join(piece for part in parts for piece in (_LENGTH.pack(len(part)), part))
 
 
@@ -246,6 +269,7 @@ def decode_body(raw: bytes) -> Body:
             _name(one["name"]),
             _schema(_next(parts)),
             tuple(InputEndpoint(_next(parts), _locations(at)) for at in one["endpoints"]),
+            _next(parts) if one["rows"] else b"",
         )
         for one in listed
     )

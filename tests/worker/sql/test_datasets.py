@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from floeberg.protocol.errors import UnsupportedSql
-from floeberg.worker.sql.connecting import open_connection
-from floeberg.worker.sql.datasets import InputDataset, shown_schema
+from floeberg.process.sql.connecting import open_connection
+from floeberg.worker.sql.datasets import InputDataset
 
 NAN, INF = math.nan, math.inf
 ROWS = pa.table(
@@ -222,19 +221,3 @@ def test_an_input_without_rows_is_empty() -> None:
         agree(connection, "SELECT count(*), sum(i), max(s) FROM {table} WHERE i > 1")
     finally:
         connection.close()
-
-
-def test_types_that_duckdb_may_lack_are_shown_as_their_bytes() -> None:
-    named = {b"ARROW:extension:name": b"geoarrow.wkb", b"ARROW:extension:metadata": b"{}"}
-    geometry = pa.field("g", pa.binary(), metadata=named)
-
-    shown = shown_schema(pa.schema([geometry, pa.field("n", pa.struct([geometry]))]))
-
-    assert not shown.field("g").metadata
-    assert not shown.field("n").type.field(0).metadata
-    assert shown_schema(pa.schema([pa.field("u", pa.uuid())])).field("u").type == pa.uuid()
-
-
-def test_columns_that_differ_in_case_alone_are_refused() -> None:
-    with pytest.raises(UnsupportedSql, match="'a' and 'A' differ in case alone"):
-        InputDataset(pa.schema([("a", pa.int64()), ("A", pa.int64())]), lambda: iter(()))

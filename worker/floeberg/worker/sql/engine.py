@@ -18,18 +18,18 @@ import duckdb
 import pyarrow as pa
 
 from floeberg.process.auth import Principal
+from floeberg.process.sql.checking import check_statement
+from floeberg.process.sql.connecting import open_connection
+from floeberg.process.sql.failing import sql_error
 from floeberg.protocol.errors import FloebergError, InternalError, QueryTooLarge
 from floeberg.protocol.requests import RequestContext
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.sql_tickets import SqlInput, SqlTicket
 from floeberg.worker.sql.answers import Answer
-from floeberg.worker.sql.connecting import open_connection
 from floeberg.worker.sql.datasets import InputDataset, take_unaligned_buffers
-from floeberg.worker.sql.failing import sql_error
 from floeberg.worker.sql.inputs import InputReader, Peers, ReadHere
 from floeberg.worker.sql.shares import Share, Shares
 from floeberg.worker.sql.spilling import SpillDirectory
-from floeberg.worker.sql.statements import check_statement
 
 logger = logging.getLogger(__name__)
 

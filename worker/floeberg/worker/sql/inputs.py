@@ -32,6 +32,7 @@ from floeberg.protocol.sql_tickets import (
     InputEndpoint,
     SqlInput,
     SqlTicket,
+    decode_rows,
     is_sql_ticket,
     open_sql_ticket,
 )
@@ -117,6 +118,8 @@ class InputReader:
 
         Every call reads it anew. Raises what reading raises where no place gives the rows.
         """
+        if one.rows:
+            yield from decode_rows(one.rows)
         streams = OpenStreams(self._streams)
         read = _EndpointReader(self, one.schema, streams).batches
         batches = read_as_they_come(one.endpoints, read, in_flight=_AT_ONCE, on_stop=streams.stop)

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
+from floeberg.process.sql.checking import check_statement
+from floeberg.process.sql.connecting import open_connection
 from floeberg.protocol.errors import BadSql, FloebergError, UnsupportedSql
-from floeberg.worker.sql.connecting import open_connection
-from floeberg.worker.sql.statements import check_statement
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,8 @@ logger = logging.getLogger(__name__)
 
 _KIND = re.compile(r"(?P<kind>[A-Za-z][A-Za-z ]*?) Error: (?P<text>.*)", re.DOTALL)
 # what follows is a picture of the statement, or advice on settings
-_REST = re.compile(r"\n\s*\n|\nLINE \d|\nDid you mean|\nCandidate|\nPossible solutions")
+_REST = re.compile(r"\n\s*\n|\nLINE \d|\n\s*(?:Did you mean|Candidate|Possible solutions)")
+_CANDIDATES = re.compile(r"\n\s*(?:Candidate bindings: |Did you mean )\s*([^\n?]+)")
 _LONGEST = 500
 
 _BAD = frozenset({"Parser", "Syntax", "Binder", "Catalog"})
@@ -36,6 +37,8 @@ def sql_error(raised: Exception, memory_bytes: int, spill_bytes: int) -> Floeber
     found = _KIND.match(str(raised))
     kind, text = (found["kind"], found["text"]) if found else ("", "")
     message = " ".join(_REST.split(text)[0].split())[:_LONGEST]
+    if (meant := _CANDIDATES.search(text)) is not None:
+        message += f" (there is {meant[1].strip()[:_LONGEST]})"
     if kind in _BAD:
         return BadSql(message)
     if kind in _FAILED:

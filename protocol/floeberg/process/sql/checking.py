@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 import duckdb
@@ -72,7 +73,7 @@ def check_statement(
         raise UnsupportedSql("one statement at a time is run; send them one after the other")
     nodes = list(_nodes(parsed["statements"]))
     named = {str(name).lower() for node in nodes for name in _ctes(node)}
-    system = {name for (name,) in connection.execute(_SYSTEM_VIEWS).fetchall()}
+    system = _system_views()
     readable = {name.lower() for name in inputs}
     as_tables = {id(node["function"]) for node in nodes if node.get("type") == "TABLE_FUNCTION"}
     for node in nodes:
@@ -94,12 +95,18 @@ def check_statement(
                     _check_function(node, is_table=id(node) in as_tables)
 
 
+@lru_cache(maxsize=1)
+def _system_views() -> frozenset[str]:
+    with duckdb.connect() as connection:
+        return frozenset(name for (name,) in connection.execute(_SYSTEM_VIEWS).fetchall())
+
+
 def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     """Return what DuckDB's parser makes of `sql`."""
-    row = connection.execute("SELECT json_serialize_sql($1::VARCHAR)", [sql]).fetchone()
-    assert row is not None, "a SELECT without FROM gives a row"
+    # all rows: the connection does nothing else before a result was read to its end
+    ((text,),) = connection.execute("SELECT json_serialize_sql($1::VARCHAR)", [sql]).fetchall()
     try:
-        return cast(dict[str, Any], json.loads(row[0]))
+        return cast(dict[str, Any], json.loads(text))
     except RecursionError:
         raise UnsupportedSql(
             "the statement is nested too deeply; write it in several steps"

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from floeberg.worker.sql.connecting import open_connection
+from floeberg.process.sql.connecting import open_connection
 
 
 @pytest.fixture
