@@ -76,7 +76,7 @@ class CatalogEntry(Reply):
     is_default: bool
 
 
-QueryKind = Literal["scan", "plan", "count", "explain", "rest-plan", "schema"]
+QueryKind = Literal["scan", "sql", "plan", "count", "explain", "rest-plan", "schema"]
 """What was asked: to read, or only to plan, count or explain; by Flight or by REST."""
 
 

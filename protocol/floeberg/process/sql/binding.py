@@ -32,7 +32,7 @@ def bind_statement(sql: str, inputs: Mapping[str, pa.Schema], timezone: str) -> 
         bound = connection.sql(sql)
         return pa.schema(
             [
-                (name, arrow_type(type_, name, timezone))
+                (name, arrow_type(type_, name))
                 for name, type_ in zip(bound.columns, bound.types, strict=True)
             ]
         )

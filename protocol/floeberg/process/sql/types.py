@@ -34,31 +34,31 @@ _TYPES: Mapping[str, pa.DataType] = {
     "timestamp_s": pa.timestamp("s"),
     "timestamp_ms": pa.timestamp("ms"),
     "timestamp_ns": pa.timestamp("ns"),
+    "timestamp with time zone": pa.timestamp("us", tz="UTC"),
+    "timestamptz_ns": pa.timestamp("ns", tz="UTC"),
     "interval": pa.month_day_nano_interval(),
     "uuid": pa.uuid(),
     "null": pa.null(),
 }
-_ZONED = {"timestamp with time zone": "us", "timestamptz_ns": "ns"}
 
 
-def arrow_type(type_: DuckDBPyType, column: str, timezone: str) -> pa.DataType:
+def arrow_type(type_: DuckDBPyType, column: str) -> pa.DataType:
     """Return the Arrow type of an answer's column: that which DuckDB exports, but for UUIDs, which
-    stay UUIDs, and enums, which are their text.
+    stay UUIDs, enums, which are their text, and times with a zone, which are in UTC as those of
+    scans are.
 
     Raises `UnsupportedSql` for what has no such type; `column` names it.
     """
     plain = _TYPES.get(type_.id)
     if plain is not None:
         return plain
-    if (unit := _ZONED.get(type_.id)) is not None:
-        return pa.timestamp(unit, tz=timezone)  # type: ignore[call-overload, no-any-return]
     # the stubs don't tell the kinds of children apart
     parts: dict[str, Any] = (
         dict(type_.children) if type_.id in ("decimal", "list", "array", "struct", "map") else {}
     )
 
     def part(name: str) -> pa.DataType:
-        return arrow_type(parts[name], column, timezone)
+        return arrow_type(parts[name], column)
 
     match type_.id:
         case "decimal":
@@ -66,7 +66,8 @@ def arrow_type(type_: DuckDBPyType, column: str, timezone: str) -> pa.DataType:
         case "list":
             return pa.list_(part("child"))
         case "array":
-            return pa.list_(part("child"), parts["size"])
+            size: int = parts["size"]
+            return pa.list_(part("child"), size)
         case "struct":
             return pa.struct([(name, part(name)) for name in parts])
         case "map":
