@@ -18,6 +18,7 @@ from floeberg.server.catalogs import Catalogs, WarehouseCatalog
 from floeberg.server.config import CoordinatorConfig
 from floeberg.server.flight import Scans
 from floeberg.server.process import CoordinatorService
+from floeberg.server.sql.answering import SqlStatements
 from floeberg.server.sql.service import Statements
 from floeberg.worker.config import WorkerConfig
 from floeberg.worker.process import WorkerService
@@ -35,7 +36,7 @@ class LocalFleet:
         self,
         served: Catalogs | Path,
         open_storage: StorageFactory = open_storage,
-        make_statements: Callable[[Scans], Statements] | None = None,
+        make_statements: Callable[[Scans], Statements] = SqlStatements,
         **flags: object,
     ) -> None:
         self._open_storage = open_storage
@@ -101,7 +102,7 @@ def local_fleet(
     served: Catalogs | Path,
     workers: int = 2,
     open_storage: StorageFactory = open_storage,
-    make_statements: Callable[[Scans], Statements] | None = None,
+    make_statements: Callable[[Scans], Statements] = SqlStatements,
     **flags: object,
 ) -> Iterator[LocalFleet]:
     """`open_storage` gives the coordinator its storage, `make_statements` what answers SQL."""

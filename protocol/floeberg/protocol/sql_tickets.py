@@ -102,8 +102,9 @@ class SqlInput:
 class SqlTicket:
     """A statement, what it reads, and the schema that its rows are told to have.
 
-    `principal` is who asked for it, None for nobody who is known; where it `is_bound`, nobody else
-    may redeem it. No schema has a dictionary.
+    Without a text in `sql`, the answer is the rows that the inputs have in themselves. `principal`
+    is who asked for it, None for nobody who is known; where it `is_bound`, nobody else may redeem
+    it. No schema has a dictionary.
     """
 
     sql: str

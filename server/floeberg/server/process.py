@@ -46,6 +46,7 @@ from floeberg.server.flight.status import CoordinatorFacts
 from floeberg.server.flight.status_page import coordinator_page
 from floeberg.server.planning import ManifestCache, SegmentFiles
 from floeberg.server.rest import RestPlanner, RestService
+from floeberg.server.sql.answering import SqlStatements
 from floeberg.server.sql.service import SqlService, Statements
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class CoordinatorService:
         catalogs: Catalogs,
         storages: StorageFactory,
         resolve: Resolver = system_addresses,
-        make_statements: Callable[[Scans], Statements] | None = None,
+        make_statements: Callable[[Scans], Statements] = SqlStatements,
     ) -> None:
         self._config = config
         self._catalogs = catalogs
@@ -151,8 +152,7 @@ class CoordinatorService:
         )
         lender = Lender(catalogs, keyring)
         self._actions = Actions(catalogs, self.members, self._scans, self._facts, lender)
-        statements = make_statements(self._scans) if make_statements else None
-        self._sql = SqlService(keyring, statements)
+        self._sql = SqlService(keyring, make_statements(self._scans))
         self._gate = configured_gate(config, registry)
         self._proxy = Proxy(self.members, keyring, registry, self._gate, tls)
         self._rest: RestService | None = None

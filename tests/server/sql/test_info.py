@@ -9,15 +9,15 @@ from floeberg.server.sql.info import SQL_INFO, sql_info
 MEMBERS = {name: n for n, (name) in enumerate(f.name for f in SQL_INFO.field("value").type)}
 
 
-def told(*codes: int, serves_queries: bool = True) -> dict[int, object]:
-    table = sql_info(codes, serves_queries=serves_queries)
+def told(*codes: int) -> dict[int, object]:
+    table = sql_info(codes)
     table.validate(full=True)
     names, values = table["info_name"].to_pylist(), table["value"].to_pylist()
     return dict(zip(names, values, strict=True))
 
 
 def test_everything_is_told_where_nothing_is_asked_for():
-    table = sql_info((), serves_queries=True)
+    table = sql_info(())
 
     assert table.schema == SQL_INFO
     assert table["info_name"].to_pylist() == [int(code) for code in SqlInfo]
@@ -45,7 +45,7 @@ def test_what_is_unknown_has_no_row():
     ],
 )
 def test_a_fact_has_its_type(code: SqlInfo, value: object, member: str):
-    table = sql_info([code], serves_queries=True)
+    table = sql_info([code])
 
     union = table["value"].combine_chunks()
     if isinstance(union, pa.ChunkedArray):
@@ -54,6 +54,5 @@ def test_a_fact_has_its_type(code: SqlInfo, value: object, member: str):
     assert union.type_codes.to_pylist() == [MEMBERS[member]]
 
 
-def test_whether_queries_are_served_is_told():
+def test_that_queries_are_served_is_told():
     assert told(4) == {4: True}
-    assert told(4, serves_queries=False) == {4: False}

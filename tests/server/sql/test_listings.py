@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import create_autospec
 
 import pyarrow as pa
 import pytest
@@ -29,7 +30,7 @@ from floeberg.protocol.flight_sql import (
 from floeberg.protocol.sealing import Keyring
 from floeberg.server.access import Caller, Callers, Policies
 from floeberg.server.catalogs import Catalogs, LoadedTable, WarehouseCatalog
-from floeberg.server.sql.service import SqlService, listing_schema
+from floeberg.server.sql.service import SqlService, Statements, listing_schema
 from tests.support.lake import TableWriter, list_of, required, schema
 from tests.support.people import write_people
 
@@ -124,7 +125,9 @@ def restricted(catalogs: Catalogs, tmp_path: Path) -> Callable[[str], Caller]:
 def rows(
     command: Listing, caller: Caller, is_cancelled: Callable[[], bool] = lambda: False
 ) -> list[dict[str, Any]]:
-    table = SqlService(Keyring.generate()).listing(command, caller, is_cancelled)
+    table = SqlService(Keyring.generate(), create_autospec(Statements)).listing(
+        command, caller, is_cancelled
+    )
     table.validate(full=True)
     assert table.schema == listing_schema(command)
     return table.to_pylist()

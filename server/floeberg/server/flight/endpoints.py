@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from floeberg.protocol.errors import FleetBusy, NoWorkers
+from floeberg.protocol.errors import FleetBusy, NoWorkers, PlanTooLarge
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.tickets import NO_LIMITS, Origin, ReadOptions, ReadPlan, StreamLimits
 from floeberg.server.catalogs import LoadedTable
 from floeberg.server.config import RedeemAt
-from floeberg.server.fleet import MAX_LOCATIONS, Placement, Worker, place
+from floeberg.server.fleet import MAX_LOCATIONS, Placement, Worker, place, rank
 from floeberg.server.flight.lending import renewal_of
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.sealing import seal_tickets
@@ -83,10 +83,18 @@ class Endpoints:
         policy: ScanPolicy,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
+        self.keyring = keyring
         self._members = members
-        self._keyring = keyring
         self._policy = policy
         self._now_ms = now_ms
+
+    @property
+    def batch_bytes(self) -> int:
+        return self._policy.batch_bytes
+
+    def binds_to(self, principal: str | None) -> bool:
+        """Say whether tickets of a principal are bound to it."""
+        return self._policy.bind_tickets and principal is not None
 
     def workers(self) -> Workers:
         """Return the workers that may be given tasks, full ones where no other is there."""
@@ -109,7 +117,23 @@ class Endpoints:
     def locations(self) -> tuple[str, ...]:
         """Return where tickets may be redeemed now, as an endpoint would name it."""
         workers = self.workers().free
-        return self._locations(workers[:MAX_LOCATIONS]) if workers else ()
+        return self.named(workers[:MAX_LOCATIONS]) if workers else ()
+
+    def rank(self, workers: Workers, key: str) -> tuple[Worker, ...]:
+        """Return who may run a statement, first choice first; the same for the same key."""
+        ranked = [*rank(workers.free, key), *rank(workers.full, key)]
+        return tuple(ranked[: 1 + self._policy.fallbacks])
+
+    def expires_at_ms(self) -> int:
+        """Return until when a ticket is good that is sealed now."""
+        return self._now_ms() + int(self._policy.ticket_seconds * 1000)
+
+    def check_tasks(self, tasks: int) -> None:
+        """Raise `PlanTooLarge` for more tasks than are handed out."""
+        if tasks > self._policy.max_tasks:
+            raise PlanTooLarge(
+                f"the scan has {tasks} tasks, and at most {self._policy.max_tasks} are handed out"
+            )
 
     def place(self, plan: Plan, workers: Workers, watch: Stopwatch) -> tuple[Placement, ...]:
         with watch.step("place tasks on workers"):
@@ -132,23 +156,28 @@ class Endpoints:
         placements: tuple[Placement, ...],
         principal: str | None,
         watch: Stopwatch,
+        *,
+        for_workers: bool = False,
     ) -> tuple[Endpoint, ...]:
-        expires_at_ms = self._now_ms() + int(self._policy.ticket_seconds * 1000)
+        """Return the endpoints of a plan; `for_workers` are those that a worker reads, who gets at
+        all the others."""
+        locations = worker_locations if for_workers else self.named
+        expires_at_ms = self.expires_at_ms()
         with watch.step("seal tickets"):
             tickets = seal_tickets(
                 self._read_plan(planned, expires_at_ms),
                 planned.plan.tasks,
                 [(p.first, p.stop) for p in placements],
-                self._keyring,
+                self.keyring,
                 principal=principal,
-                bound=self._policy.bind_tickets and principal is not None,
+                bound=self.binds_to(principal),
                 expires_at_ms=expires_at_ms,
                 max_info_bytes=self._policy.max_info_bytes,
                 origin=origin_of(planned),
                 limits=planned.limits,
             )
             return tuple(
-                Endpoint(ticket, self._locations(p.workers), expires_at_ms)
+                Endpoint(ticket, locations(p.workers), expires_at_ms)
                 for ticket, p in zip(tickets, placements, strict=True)
             )
 
@@ -158,7 +187,7 @@ class Endpoints:
         if table.credentials is not None:
             # what is good for a while longer, however long the plan took
             storage = table.credentials.current(storage)
-            renewal = renewal_of(table, self._keyring, expires_at_ms=expires_at_ms)
+            renewal = renewal_of(table, self.keyring, expires_at_ms=expires_at_ms)
             storage = replace(storage, renewal=renewal)
         return ReadPlan(
             metadata=scan.metadata.for_reading(scan.snapshot),
@@ -173,8 +202,9 @@ class Endpoints:
             ),
         )
 
-    def _locations(self, workers: tuple[Worker, ...]) -> tuple[str, ...]:
-        named = tuple(worker.location for worker in workers)
+    def named(self, workers: tuple[Worker, ...]) -> tuple[str, ...]:
+        """Return where a client redeems a ticket that these workers do."""
+        named = worker_locations(workers)
         match self._policy.redeem_at:
             case "workers":
                 return named
@@ -184,6 +214,10 @@ class Endpoints:
                 return (*named, REUSE_CONNECTION)
             case _:
                 assert_never(self._policy.redeem_at)
+
+
+def worker_locations(workers: tuple[Worker, ...]) -> tuple[str, ...]:
+    return tuple(worker.location for worker in workers)
 
 
 def origin_of(planned: PlannedScan) -> Origin:

@@ -22,8 +22,13 @@ from floeberg.protocol.errors import NoWorkers, Unavailable
 from floeberg.protocol.flight_errors import as_floeberg_errors
 from floeberg.protocol.requests import RequestContext, adopt
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.sql_tickets import is_sql_ticket, open_sql_ticket
-from floeberg.protocol.tickets import open_ticket
+from floeberg.protocol.sql_tickets import (
+    SqlTicket,
+    decode_rows,
+    is_sql_ticket,
+    open_sql_ticket,
+)
+from floeberg.protocol.tickets import OpenTicket, open_ticket
 from floeberg.server.fleet import rank
 from floeberg.server.flight.members import Members
 
@@ -75,11 +80,17 @@ class Proxy:
         Raises `BadTicket`, `ExpiredTicket` and `NotPermitted` without asking any worker,
         `NoWorkers`, and what the last worker said when none could.
         """
-        read = open_sql_ticket if is_sql_ticket(ticket) else open_ticket
-        opened = read(ticket, self._keyring, now_ms=self._now_ms())
+        now_ms = self._now_ms()
+        opened: OpenTicket | SqlTicket
+        if is_sql_ticket(ticket):
+            opened = open_sql_ticket(ticket, self._keyring, now_ms=now_ms)
+        else:
+            opened = open_ticket(ticket, self._keyring, now_ms=now_ms)
         if opened.origin.request_id is not None:
             adopt(RequestContext(opened.origin.request_id, opened.origin.traceparent))
         check_redeemer(opened, caller)
+        if isinstance(opened, SqlTicket) and not opened.sql:
+            return Relay(opened.schema, _told(opened))
         # workers may ask who calls, and the client has said so here
         options = call_options(self._gate.relay_token(caller))
         refusal: Unavailable = NoWorkers()
@@ -116,6 +127,12 @@ class Proxy:
                     **self._tls.arguments(),
                 )
             return client
+
+
+def _told(ticket: SqlTicket) -> Generator[tuple[pa.RecordBatch, pa.Buffer | None], None, None]:
+    for one in ticket.inputs:
+        for batch in decode_rows(one.rows):
+            yield batch, None
 
 
 def _batches(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from floeberg.protocol.actions import ExplainedEndpoint, Explanation
 from floeberg.protocol.arrow import arrow_schema
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.commands import ScanCommand
-from floeberg.protocol.errors import Cancelled, PlanTooLarge
+from floeberg.protocol.errors import Cancelled
 from floeberg.protocol.scans import ResolvedScan, resolve
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.status import QueryKind
@@ -78,10 +78,18 @@ class ScanAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Resolved:
+class TableScan:
+    """A scan of a table whose names are bound; where it `is_restricted`, a policy keeps something
+    of the table from the caller."""
+
     table: LoadedTable
     scan: ResolvedScan
     is_restricted: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of its rows."""
+        return arrow_schema(self.scan.projection)
 
 
 class Scans:
@@ -106,10 +114,9 @@ class Scans:
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._anybody = Caller(None, catalogs)
-        self._endpoints = Endpoints(members, keyring, policy, now_ms)
-        self._policy = policy
+        self.endpoints = Endpoints(members, keyring, policy, now_ms)
         self._open_storage = open_storage
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._runs = runs
         self._manifests = ManifestCache() if manifests is None else manifests
         self._at_once = at_once or QueriesAtOnce(Reads(), patience_seconds=0)
@@ -137,7 +144,7 @@ class Scans:
         caller = caller or self._anybody
         with self._run(command, caller, is_cancelled, "schema") as run:
             found = self._resolve(command, caller, Stopwatch(enter=run.enter), run)
-            return arrow_schema(found.scan.projection)
+            return found.schema
 
     def answer(
         self,
@@ -153,24 +160,54 @@ class Scans:
         wrong with the command or the table.
         """
         caller = caller or self._anybody
-        began, began_ms = time.monotonic(), self._now_ms()
+        began_ms = self.now_ms()
+        with (
+            self.observed(),
+            self._run(command, caller, is_cancelled) as run,
+            self.counted(run, caller) as counted,
+        ):
+            watch = Stopwatch(enter=run.enter)
+            found = self._resolve(command, caller, watch, run)
+            answer, counted.tasks = self.answer_resolved(found, caller, run, watch, began_ms)
+        return answer
+
+    def answer_resolved(
+        self, found: TableScan, caller: Caller, run: PlanRun, watch: Stopwatch, began_ms: int
+    ) -> tuple[ScanAnswer, int]:
+        """Plan a scan that was resolved; return its answer and how many tasks there are to read.
+
+        Raises what `answer` does when it comes to planning.
+        """
+        workers = self.endpoints.admit()
+        plan = self.plan_resolved(found.table, found.scan, run)
+        check_plan(plan, caller.limits, is_restricted=found.is_restricted)
+        limits = stream_limits(plan, caller.limits, began_ms)
+        planned = PlannedScan(found.table, plan, found.is_restricted, run.query_id, limits)
+        answer = self._answer(planned, workers, caller.principal, watch)
+        run.endpoints = len(answer.endpoints)
+        self.count_tasks(len(plan.tasks))
+        snapshot = found.scan.snapshot
+        logger.info(
+            "scan planned",
+            extra={
+                "table": found.table.name,
+                "principal": caller.principal,
+                "snapshot_id": snapshot.snapshot_id if snapshot else None,
+                "tasks": len(plan.tasks),
+                "bytes": plan.total_bytes,
+                "endpoints": len(answer.endpoints),
+                "seconds": round(run.progress.seconds, 3),
+            },
+        )
+        return answer, len(plan.tasks)
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        """Count what becomes of a query that is planned within the block, and measure it."""
+        began = time.monotonic()
         outcome = "failed"
         try:
-            with (
-                self._run(command, caller, is_cancelled) as run,
-                self.counted(run, caller) as counted,
-            ):
-                watch = Stopwatch(enter=run.enter)
-                found = self._resolve(command, caller, watch, run)
-                table, scan = found.table, found.scan
-                workers = self._endpoints.admit()
-                plan = self.plan_resolved(table, scan, run)
-                check_plan(plan, caller.limits, is_restricted=found.is_restricted)
-                limits = stream_limits(plan, caller.limits, began_ms)
-                planned = PlannedScan(table, plan, found.is_restricted, run.query_id, limits)
-                answer = self._answer(planned, workers, caller.principal, watch)
-                run.endpoints = len(answer.endpoints)
-                counted.tasks = len(plan.tasks)
+            yield
             outcome = "planned"
         except Cancelled:
             outcome = "cancelled"
@@ -179,20 +216,10 @@ class Scans:
             self.outcomes[outcome] += 1
             self._planned.labels(outcome).inc()
             self._seconds.observe(time.monotonic() - began)
-        self._tasks.inc(len(plan.tasks))
-        logger.info(
-            "scan planned",
-            extra={
-                "table": table.name,
-                "principal": caller.principal,
-                "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
-                "tasks": len(plan.tasks),
-                "bytes": plan.total_bytes,
-                "endpoints": len(answer.endpoints),
-                "seconds": round(time.monotonic() - began, 3),
-            },
-        )
-        return answer
+
+    def count_tasks(self, tasks: int) -> None:
+        """Count tasks that are handed out."""
+        self._tasks.inc(tasks)
 
     def counted(self, run: PlanRun, caller: Caller) -> AbstractContextManager[Planned]:
         """Let a query be planned within the block, among those that its caller may have at once.
@@ -245,13 +272,13 @@ class Scans:
             plan = self.plan_resolved(table, found.scan, run)
             planned = PlannedScan(table, plan, found.is_restricted)
             principal = caller.principal
-            workers = self._endpoints.workers()
+            workers = self.endpoints.workers()
             endpoints: list[ExplainedEndpoint] = []
             placements: tuple[Placement, ...] = ()
             sealed: tuple[Endpoint, ...] = ()
             if workers.free:
-                placements = self._endpoints.place(plan, workers, after)
-                sealed = self._endpoints.seal(planned, placements, principal, after)
+                placements = self.endpoints.place(plan, workers, after)
+                sealed = self.endpoints.seal(planned, placements, principal, after)
             for placement, endpoint in zip(placements, sealed, strict=True):
                 tasks = plan.tasks[placement.first : placement.stop]
                 endpoints.append(
@@ -276,12 +303,15 @@ class Scans:
         caller = caller or self._anybody
         with self._run(command, caller, is_cancelled, "count") as run:
             found = self._resolve(command, caller, Stopwatch(enter=run.enter), run)
-            storage = self._storage(found.table)
-            return count(found.scan, storage, self._cache(found.table), run), found.scan
+            return self.count_resolved(found, run), found.scan
+
+    def count_resolved(self, found: TableScan, run: PlanRun) -> CountResult:
+        """Return how many rows metadata counts in a scan that was resolved."""
+        return count(found.scan, self._storage(found.table), self._cache(found.table), run)
 
     def worker_locations(self) -> tuple[str, ...]:
         """Return where tickets may be redeemed now, as an endpoint would name it."""
-        return self._endpoints.locations()
+        return self.endpoints.locations()
 
     def _storage(self, table: LoadedTable) -> Storage:
         if table.credentials is None:
@@ -298,21 +328,26 @@ class Scans:
         is_cancelled: IsCancelled,
         kind: QueryKind = "scan",
     ) -> AbstractContextManager[PlanRun]:
-        return self._runs.run(
-            str(command.table), caller.principal, is_cancelled, kind, caller.limits.seconds
-        )
+        return self.run(str(command.table), caller, is_cancelled, kind)
+
+    def run(
+        self, tables: str, caller: Caller, is_cancelled: IsCancelled, kind: QueryKind
+    ) -> AbstractContextManager[PlanRun]:
+        """Let a query of `tables`, as people call them, be planned within the block."""
+        return self._runs.run(tables, caller.principal, is_cancelled, kind, caller.limits.seconds)
 
     def _resolve(
         self, command: ScanCommand, caller: Caller, watch: Stopwatch, run: PlanRun
-    ) -> _Resolved:
+    ) -> TableScan:
         with watch.step("load the table"):
-            table = self._load(command.table.parts, caller.catalogs, run)
+            table = self.load(command.table.parts, caller.catalogs, run)
         with watch.step("bind names"):
             view = caller.view(table)
             scan = resolve(table.metadata, command.to_request(), view=view)
-            return _Resolved(table, scan, view is not None)
+            return TableScan(table, scan, view is not None)
 
-    def _load(self, parts: tuple[str, ...], catalogs: Catalogs, run: PlanRun) -> LoadedTable:
+    def load(self, parts: tuple[str, ...], catalogs: Catalogs, run: PlanRun) -> LoadedTable:
+        """Return a table of a query that is planned by `run`."""
         if catalogs.is_local(parts):
             return catalogs.load(parts)  # there is nothing to leave
         return run.ask(lambda: catalogs.load(parts))
@@ -325,12 +360,8 @@ class Scans:
         watch: Stopwatch,
     ) -> ScanAnswer:
         plan, scan = planned.plan, planned.plan.scan
-        if len(plan.tasks) > self._policy.max_tasks:
-            raise PlanTooLarge(
-                f"the scan has {len(plan.tasks)} tasks, and at most {self._policy.max_tasks} are"
-                " handed out"
-            )
-        placements = self._endpoints.place(plan, workers, watch)
+        self.endpoints.check_tasks(len(plan.tasks))
+        placements = self.endpoints.place(plan, workers, watch)
         told: dict[str, Json] = {
             "table": planned.table.name,
             "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
@@ -341,7 +372,7 @@ class Scans:
             told |= {"tasks": len(plan.tasks), "counters": plan.counters.summary()}
         return ScanAnswer(
             schema=arrow_schema(scan.projection),
-            endpoints=self._endpoints.seal(planned, placements, principal, watch),
+            endpoints=self.endpoints.seal(planned, placements, principal, watch),
             total_records=-1 if plan.total_records is None else plan.total_records,
             total_bytes=-1 if planned.is_restricted else plan.total_bytes,
             ordered=scan.request.ordered,

@@ -75,16 +75,14 @@ _DATETIME = (
 )
 
 
-def sql_info(codes: Iterable[int], *, serves_queries: bool) -> pa.Table:
-    """Return the facts with these codes, all for none, of a server that answers SQL or doesn't.
+def sql_info(codes: Iterable[int]) -> pa.Table:
+    """Return the facts with these codes, all for none.
 
     A code that isn't known has no row.
     """
     wanted = set(codes)
     facts = {
-        int(code): value
-        for code, value in _facts(serves_queries).items()
-        if not wanted or int(code) in wanted
+        int(code): value for code, value in _facts().items() if not wanted or int(code) in wanted
     }
     names = pa.array(facts.keys(), pa.uint32())
     return pa.Table.from_arrays([names, _union(list(facts.values()))], schema=SQL_INFO)
@@ -132,13 +130,13 @@ def _bits(*numbers: int) -> int:
     return sum(1 << number for number in numbers)
 
 
-def _facts(serves_queries: bool) -> dict[SqlInfo, _Value]:
+def _facts() -> dict[SqlInfo, _Value]:
     known: dict[SqlInfo, _Value] = {
         SqlInfo.FLIGHT_SQL_SERVER_NAME: "floeberg",
         SqlInfo.FLIGHT_SQL_SERVER_VERSION: floeberg_version(),
         SqlInfo.FLIGHT_SQL_SERVER_ARROW_VERSION: pa.__version__,
         SqlInfo.FLIGHT_SQL_SERVER_READ_ONLY: True,
-        SqlInfo.FLIGHT_SQL_SERVER_SQL: serves_queries,
+        SqlInfo.FLIGHT_SQL_SERVER_SQL: True,
         SqlInfo.FLIGHT_SQL_SERVER_TRANSACTION: int(
             SqlSupportedTransaction.SQL_SUPPORTED_TRANSACTION_NONE
         ),
@@ -152,7 +150,7 @@ def _facts(serves_queries: bool) -> dict[SqlInfo, _Value]:
         SqlInfo.SQL_QUOTED_IDENTIFIER_CASE: int(
             SqlSupportedCaseSensitivity.SQL_CASE_SENSITIVITY_CASE_INSENSITIVE
         ),
-        SqlInfo.SQL_ALL_TABLES_ARE_SELECTABLE: serves_queries,
+        SqlInfo.SQL_ALL_TABLES_ARE_SELECTABLE: True,
         SqlInfo.SQL_NULL_ORDERING: int(SqlNullOrdering.SQL_NULLS_SORTED_AT_END),
         SqlInfo.SQL_KEYWORDS: _words(_KEYWORDS),
         SqlInfo.SQL_NUMERIC_FUNCTIONS: _words(_NUMERIC),

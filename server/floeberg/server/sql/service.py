@@ -1,7 +1,7 @@
 """Flight SQL's commands and actions, answered; knows nothing of Flight.
 
 Listings are answered here, from what catalogs tell. What a query means, and who computes it, is for
-`Statements` to say; without them, queries are refused as not served.
+`Statements` to say.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Statements(Protocol):
 class SqlService:
     """Answers a coordinator's Flight SQL. Safe to use from several threads."""
 
-    def __init__(self, keyring: Keyring, statements: Statements | None = None) -> None:
+    def __init__(self, keyring: Keyring, statements: Statements) -> None:
         self._keyring = keyring
         self._statements = statements
 
@@ -99,7 +99,7 @@ class SqlService:
         """Return the rows of a listing, as `caller` sees it. Raises what `list_tables` does."""
         match command:
             case GetSqlInfo(codes):
-                return sql_info(codes, serves_queries=self._statements is not None)
+                return sql_info(codes)
             case GetXdbcTypeInfo(data_type):
                 return type_info(data_type)
             case GetCatalogs():
@@ -125,7 +125,7 @@ class SqlService:
     ) -> pa.Schema:
         """Return the schema of a query's rows."""
         asked = self._statement(command, session)
-        return self._engine().schema(asked.sql, asked.parameters, asked.session, caller)
+        return self._statements.schema(asked.sql, asked.parameters, asked.session, caller)
 
     def info(
         self,
@@ -140,16 +140,17 @@ class SqlService:
         raise.
         """
         asked = self._statement(command, session)
-        return self._engine().info(asked.sql, asked.parameters, asked.session, caller, is_cancelled)
+        return self._statements.info(
+            asked.sql, asked.parameters, asked.session, caller, is_cancelled
+        )
 
     def prepare(self, request: PrepareRequest, session: SessionOptions, caller: Caller) -> Prepared:
         """Return a handle of a statement, with the schemas of its rows and of its parameters."""
-        engine = self._engine()
         asked = self._statement(StatementQuery(request.sql, request.transaction), session)
         return Prepared(
             seal_handle(asked, self._keyring),
-            rows=_message(engine.schema(asked.sql, None, session, caller)),
-            parameters=_message(engine.parameter_schema(asked.sql, session, caller)),
+            rows=_message(self._statements.schema(asked.sql, None, session, caller)),
+            parameters=_message(self._statements.parameter_schema(asked.sql, session, caller)),
         )
 
     def bind(self, handle: bytes, rows: pa.Table) -> bytes:
@@ -181,14 +182,6 @@ class SqlService:
                 raise unserved(name)
             case _:
                 assert_never(command)
-
-    def _engine(self) -> Statements:
-        if self._statements is None:
-            raise Unsupported(
-                "SQL queries are not served by this version: catalogs and tables can be listed, and"
-                ' a table is read by a scan command such as {"table": "db.orders"}'
-            )
-        return self._statements
 
 
 def listing_schema(command: Listing) -> pa.Schema:

@@ -24,7 +24,7 @@ from floeberg.process.sql.failing import sql_error
 from floeberg.protocol.errors import FloebergError, InternalError, QueryTooLarge
 from floeberg.protocol.requests import RequestContext
 from floeberg.protocol.sealing import Keyring
-from floeberg.protocol.sql_tickets import SqlInput, SqlTicket
+from floeberg.protocol.sql_tickets import SqlInput, SqlTicket, decode_rows
 from floeberg.worker.sql.answers import Answer
 from floeberg.worker.sql.datasets import InputDataset, take_unaligned_buffers
 from floeberg.worker.sql.inputs import InputReader, Peers, ReadHere
@@ -96,6 +96,10 @@ class SqlEngine:
         """
         with ExitStack() as stack:
             stack.callback(share.release)
+            if not ticket.sql:
+                for one in ticket.inputs:
+                    yield from decode_rows(one.rows)
+                return
             spilling = nullcontext(None) if self._spill is None else self._spill.lend()
             spill = stack.enter_context(spilling)
             watch = _Watch(share, call.check, self._is_too_much)

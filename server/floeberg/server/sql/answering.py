@@ -1,0 +1,186 @@
+"""Answers queries in SQL: checks them, finds their road, plans their scans and seals tickets."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+
+import pyarrow as pa
+
+from floeberg.protocol.bodies import dump_json
+from floeberg.protocol.errors import UnsupportedSql
+from floeberg.protocol.requests import current_request
+from floeberg.protocol.sql_tickets import InputEndpoint, SqlInput, encode_rows
+from floeberg.protocol.types import Json
+from floeberg.server.access import Caller
+from floeberg.server.flight.endpoints import PlannedScan
+from floeberg.server.flight.queries import Computed, Queries, Query
+from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans, nobody_leaves
+from floeberg.server.sql.explained import EXPLAINED, explain_route
+from floeberg.server.sql.instants import Zone
+from floeberg.server.sql.names import Session, Version
+from floeberg.server.sql.occurrences import find_tables
+from floeberg.server.sql.roads import Road, Route, find_route
+from floeberg.server.sql.sessions import SessionOptions
+from floeberg.server.sql.statements import Kind, Statement, parse_statement
+from floeberg.server.sql.tables import Tables
+
+logger = logging.getLogger(__name__)
+
+_PARSED_STATEMENTS = 1024
+_LABEL_CHARACTERS = 200
+
+
+class SqlStatements:
+    """What stands behind a coordinator's Flight SQL. Safe to use from several threads."""
+
+    def __init__(self, scans: Scans) -> None:
+        self._queries = Queries(scans)
+
+    def schema(
+        self, sql: str, parameters: pa.RecordBatch | None, session: SessionOptions, caller: Caller
+    ) -> pa.Schema:
+        """Return the schema of the rows; nothing is planned or computed. Parameters that are not
+        bound yet are taken for NULL."""
+        statement = _bound(sql, parameters, unbound_are_null=True)
+        if statement.explained:
+            return EXPLAINED
+        with self._queries.looking(_label(statement), caller, nobody_leaves, "schema") as query:
+            return find_route(statement, _session(session, caller), Tables(query)).schema
+
+    def parameter_schema(self, sql: str, session: SessionOptions, caller: Caller) -> pa.Schema:
+        """Return a field for each parameter, called by its number; which type it takes is not
+        known."""
+        return pa.schema(
+            [(str(number + 1), pa.null()) for number in range(_parsed(sql).parameters)]
+        )
+
+    def info(
+        self,
+        sql: str,
+        parameters: pa.RecordBatch | None,
+        session: SessionOptions,
+        caller: Caller,
+        is_cancelled: IsCancelled,
+    ) -> ScanAnswer:
+        """Plan the query and return its endpoints.
+
+        Raises what is wrong with the statement, and what planning its scans raises.
+        """
+        statement = _bound(sql, parameters)
+        known = _session(session, caller)
+        if statement.explained:
+            return self._explained(statement, known, caller, is_cancelled)
+        with self._queries.planning(_label(statement), caller, is_cancelled) as query:
+            route = find_route(statement, known, Tables(query))
+            answer = _answer(query, route, known.zone.name)
+        logger.info(
+            "query planned",
+            extra={
+                "road": str(route.road),
+                "tables": [one.scan.table.name for one in route.scans],
+                "principal": caller.principal,
+                "endpoints": len(answer.endpoints),
+                "seconds": round(query.run.progress.seconds, 3),
+            },
+        )
+        return answer
+
+    def _explained(
+        self, statement: Statement, session: Session, caller: Caller, is_cancelled: IsCancelled
+    ) -> ScanAnswer:
+        if statement.analyzed:
+            raise UnsupportedSql(
+                "EXPLAIN ANALYZE is not served: EXPLAIN shows the plan, and the status pages of"
+                " coordinator and workers what a query does"
+            )
+        with self._queries.looking(_label(statement), caller, is_cancelled, "explain") as query:
+            route = find_route(statement, session, Tables(query))
+            planned = query.plan([one.scan for one in route.scans])
+            return _told(query, explain_route(route, planned))
+
+
+def _answer(query: Query, route: Route, timezone: str) -> ScanAnswer:
+    query.admit()
+    if route.road is Road.SCAN:
+        (only,) = route.scans
+        return query.answer_scan(only.scan)
+    planned = query.plan([one.scan for one in route.scans])
+    if route.road is Road.PROJECTION:
+        (only,) = route.scans
+        endpoints = [
+            query.fragment(_computed(route, [(placed.endpoint,)]), placed, timezone)
+            for placed in query.placed(planned[0])
+        ]
+    else:
+        parts = [tuple(p.endpoint for p in query.placed(one)) for one in planned]
+        endpoints = [query.statement(_computed(route, parts), timezone)]
+    return query.answer(route.schema, endpoints, _described(route, planned))
+
+
+def _computed(route: Route, endpoints: list[tuple[InputEndpoint, ...]]) -> Computed:
+    return Computed(
+        route.sql,
+        route.schema,
+        tuple(
+            SqlInput(one.name, one.scan.schema, parts)
+            for one, parts in zip(route.scans, endpoints, strict=True)
+        ),
+    )
+
+
+def _told(query: Query, rows: pa.Table) -> ScanAnswer:
+    """Return the answer whose rows are known already."""
+    one = SqlInput("i0", rows.schema, rows=encode_rows(rows))
+    endpoint = query.told(Computed("", rows.schema, (one,)))
+    return query.answer(rows.schema, [endpoint], dump_json(_request_id()))
+
+
+def _described(route: Route, planned: list[PlannedScan]) -> bytes:
+    told: dict[str, Json] = {"road": str(route.road), **_request_id()}
+    told["tables"] = list(dict.fromkeys(one.table.name for one in planned))
+    return dump_json(told)
+
+
+def _request_id() -> dict[str, Json]:
+    request = current_request()
+    return {"request_id": None if request is None else request.request_id}
+
+
+# --- what was asked ------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=_PARSED_STATEMENTS)
+def _parsed(sql: str) -> Statement:
+    return parse_statement(sql)
+
+
+def _bound(
+    sql: str, parameters: pa.RecordBatch | None, *, unbound_are_null: bool = False
+) -> Statement:
+    statement = _parsed(sql)
+    if statement.kind is not Kind.QUERY:
+        raise UnsupportedSql(f"{statement.kind.upper()} is not served; browse by the client")
+    if parameters is not None:
+        return statement.bind([column[0].as_py() for column in parameters.columns])
+    if unbound_are_null:
+        return statement.bind([None] * statement.parameters)
+    return statement.bind([])
+
+
+def _session(options: SessionOptions, caller: Caller) -> Session:
+    """Return what a session says, for `caller`'s catalogs."""
+    return Session(
+        catalogs=caller.catalogs.names,
+        catalog=options.catalog or caller.catalogs.default.name,
+        schema=tuple(options.schema.split(".")) if options.schema else (),
+        version=Version(options.snapshot_id, options.ref, options.as_of),
+        zone=Zone(options.timezone or "UTC"),
+    )
+
+
+def _label(statement: Statement) -> str:
+    """Return what people call a query: the tables that it names."""
+    tree = statement.tree
+    names = [] if tree is None else [table.sql() for table in find_tables(tree)]
+    return ", ".join(dict.fromkeys(names))[:_LABEL_CHARACTERS] or "SQL"
