@@ -80,6 +80,7 @@ def _nested(rng: random.Random) -> str:
     test = rng.choice(
         [
             f"EXISTS (SELECT 1 FROM {other} v WHERE v.{key} = w.{key} AND {inner})",
+            f"EXISTS (SELECT * FROM {other} v WHERE {inner} OFFSET 1)",
             f"NOT EXISTS (SELECT 1 FROM {other} v WHERE v.{key} = w.{key} AND {inner})",
             f"w.{key} IN (SELECT v.{key} FROM {other} v WHERE {inner})",
             f"w.{key} NOT IN (SELECT v.{key} FROM {other} v WHERE {inner})",

@@ -48,7 +48,7 @@ def needed_columns(tree: Node, tables: Sequence[tuple[exp.Table, Source]]) -> li
                 if not isinstance(node.this, exp.Star):
                     _note_words(needs, words_of(_whole(node)) or words_of(node) or ())
             case exp.Identifier():
-                if not isinstance(node.parent, exp.Column | exp.Table) and node.arg_key != "alias":
+                if not _only_names(node):
                     _note_words(needs, (str(node.name),))
             case exp.Var():
                 _note_words(needs, (str(node.name),))
@@ -58,6 +58,18 @@ def needed_columns(tree: Node, tables: Sequence[tuple[exp.Table, Source]]) -> li
         )
         for need in needs
     ]
+
+
+def _only_names(node: exp.Identifier) -> bool:
+    """Say whether an identifier is looked at with what it is a part of, or names what stands before
+    it: a table, a query, an item."""
+    match node.parent:
+        case exp.Column() | exp.Table():
+            return True
+        case exp.TableAlias():
+            return node.arg_key == "this"
+        case _:
+            return node.arg_key == "alias"
 
 
 def _whole(node: Node) -> Node:
@@ -77,7 +89,8 @@ def _note_all(needs: list[_Needs], query: exp.Select | None) -> None:
 
 def _note_star(star: exp.Star, needs: list[_Needs]) -> None:
     above = star.parent
-    if isinstance(above, exp.Count):
+    item = above if isinstance(above, exp.Column) else star
+    if isinstance(above, exp.Count) or _is_only_tested(item.parent):
         return
     query = query_of(star)
     if not isinstance(above, exp.Column):
@@ -89,6 +102,16 @@ def _note_star(star: exp.Star, needs: list[_Needs]) -> None:
         if words and need.query is query and same(words[-1], need.source.alias):
             need.all = True
     _note_words(needs, words)
+
+
+def _is_only_tested(query: object) -> bool:
+    """Say whether nothing is asked of a query but whether it has rows, and its items do not matter
+    to that: DISTINCT and GROUP BY ALL make fewer of the rows whose items are the same."""
+    return (
+        isinstance(query, exp.Select)
+        and isinstance(query.parent, exp.Exists)
+        and not (query.args.get("distinct") or query.args.get("group"))
+    )
 
 
 def _note_words(needs: list[_Needs], words: Sequence[str]) -> None:
