@@ -210,6 +210,8 @@ ALL = ["true"]
         ),
         ("SELECT 1 FROM t LEFT JOIN u ON TRUE JOIN u v ON u.c = 1", [ALL, C1, ALL]),
         ("SELECT 1 FROM t JOIN u ON TRUE LEFT JOIN u v ON u.c = 1", [ALL, ALL, ALL]),
+        ("SELECT 1 FROM t, u RIGHT JOIN u v ON t.a = 1 AND u.c = 1", [ALL, ALL, ALL]),
+        ("SELECT 1 FROM t, u LEFT JOIN u v ON t.a = 1 AND v.c = 1 WHERE u.c = 1", [ALL, C1, C1]),
         ("SELECT 1 FROM t SEMI JOIN u ON a = 1 AND c = 1", [A1, C1]),
         ("SELECT 1 FROM t ANTI JOIN u ON a = 1 AND c = 1", [ALL, C1]),
         ("SELECT 1 FROM t ASOF JOIN u ON t.id >= u.id WHERE a = 1 AND c = 1", [A1, ALL]),

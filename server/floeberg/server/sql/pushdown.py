@@ -145,10 +145,18 @@ def _sources(read: exp.Table | exp.Subquery) -> _Sources | None:
     kinds = [kind for join in joins if (kind := _kind(join)) is not None]
     if len(kinds) < len(joins) or "POSITIONAL" in kinds:
         return None
+    commas = [number for number, join in enumerate(joins) if _is_comma(join)]
+    if commas and not {"RIGHT", "FULL"}.isdisjoint(kinds[commas[0] :]):
+        # which join only what stands between commas, though their ON may name what is before
+        return None
     place = next(i for i, each in enumerate(behind) if each is read)
     if place and kinds[place - 1].startswith("ASOF"):
         return None
     return _Sources(select, behind, joins, kinds, place)
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not any(value for key, value in join.args.items() if key != "this")
 
 
 def _kind(join: exp.Join) -> str | None:
