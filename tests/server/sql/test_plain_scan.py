@@ -163,7 +163,7 @@ def test_a_scan_in_brackets_is_looked_through(
         "SELECT id FROM t LIMIT 5 OFFSET 1",
         "SELECT id FROM t OFFSET 1",
         "SELECT id FROM t LIMIT 10%",
-        "SELECT id FROM t LIMIT 1 + 1",
+        "SELECT id FROM t LIMIT 1 * 2",
         "SELECT id FROM t LIMIT -1",
         "SELECT id FROM t FETCH FIRST 5 ROWS ONLY",
         "SELECT id FROM t GROUP BY id",

@@ -42,6 +42,7 @@ from floeberg.protocol.types import (
 )
 from floeberg.server.sql.columns import Column
 from floeberg.server.sql.constants import (
+    MAX_DIGITS,
     Bytes,
     Constant,
     Day,
@@ -82,7 +83,6 @@ OPPOSITE = {
 }
 """The operator that is true where the other is false, in DuckDB's order of NaN too."""
 
-_MAX_DIGITS = 38
 _NANOS_PER_DAY = civil_time.NANOS_PER_DAY
 
 
@@ -174,9 +174,12 @@ def can_be_listed(constants: Sequence[Constant]) -> bool:
     if kinds == {Number}:
         whole = max(c.whole for c in constants if isinstance(c, Number))
         scale = max(c.scale for c in constants if isinstance(c, Number))
-        return max(whole, 19) + scale <= _MAX_DIGITS
+        return max(whole, 19) + scale <= MAX_DIGITS
     if kinds == {Float}:
         return len({c.single for c in constants if isinstance(c, Float)}) == 1
+    if kinds == {Day, Stamp}:
+        # the days become timestamps, and are where they were
+        return not any(c.zoned or c.nanos for c in constants if isinstance(c, Stamp))
     if kinds == {Stamp}:
         return len({(c.zoned, c.nanos) for c in constants if isinstance(c, Stamp)}) == 1
     return len(kinds) == 1
@@ -195,7 +198,7 @@ def _integer(
     match constant:
         case Number(value, whole, scale):
             # both become decimals, if the constant is one
-            if scale and max(digits, whole) + scale > _MAX_DIGITS:
+            if scale and max(digits, whole) + scale > MAX_DIGITS:
                 return None
             return _whole(name, op, value)
         case Float(value, single=False) if is_double_exact and np.isfinite(value):
@@ -232,11 +235,9 @@ def _decimal(name: str, op: Op, constant: Constant, type_: DecimalType) -> Expre
         return None  # none of DuckDB's
     whole_digits = type_.precision - type_.scale
     match constant:
-        case Number(value, whole, scale):
-            if scale == 0:
-                # an integer is as wide as its type
-                whole = 10 if -(1 << 31) <= value < 1 << 31 else 19 if whole < 19 else _MAX_DIGITS
-            if max(whole_digits, whole) + max(type_.scale, scale) > _MAX_DIGITS:
+        case Number(value, _, scale):
+            whole = constant.decimal_whole()
+            if max(whole_digits, whole) + max(type_.scale, scale) > MAX_DIGITS:
                 return None
             return _is(name, op, value)
         case Text(text, typed=False):

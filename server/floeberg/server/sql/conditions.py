@@ -37,7 +37,8 @@ from floeberg.server.sql.comparisons import (
     compare,
     compare_day,
 )
-from floeberg.server.sql.constants import Constant, Null, Number, Text, Truth, constant_of
+from floeberg.server.sql.constant_expressions import constant_of
+from floeberg.server.sql.constants import Constant, Null, Number, Text, Truth
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.types import is_cast, is_type
 

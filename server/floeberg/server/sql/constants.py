@@ -16,9 +16,10 @@ from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.values import to_float32, uuid_from_text
 from floeberg.server.sql.instants import Zone, parse_clock, parse_moment
-from floeberg.server.sql.types import is_cast
 
-_MAX_DIGITS = 38
+MAX_DIGITS = 38
+"""What DuckDB's decimals have at most."""
+
 _INTEGER = re.compile(r"\d{1,38}", re.ASCII)
 _DECIMAL = re.compile(r"(\d*)\.(\d*)", re.ASCII)
 _DOUBLE = re.compile(r"(?:\d+\.?\d*|\.\d+)[eE][+-]?\d{1,3}", re.ASCII)
@@ -44,6 +45,13 @@ class Number:
     value: int | Decimal
     whole: int
     scale: int
+
+    def decimal_whole(self) -> int:
+        """Return how many digits DuckDB gives it before the point where it meets a decimal: an
+        integer is as wide as its type."""
+        if self.scale:
+            return self.whole
+        return 10 if -(1 << 31) <= self.value < 1 << 31 else 19 if self.whole < 19 else MAX_DIGITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +107,9 @@ class Uuid:
 Constant: TypeAlias = Null | Truth | Number | Float | Text | Day | Time | Stamp | Bytes | Uuid
 
 
-def constant_of(node: Node, zone: Zone) -> Constant | None:
-    """Return the constant that `node` is, or None for anything but a literal, its negation, and a
-    cast of it that is sure to be exact."""
+def literal_constant(node: Node) -> Constant | None:
+    """Return the constant that a literal is, or None for anything else."""
     match node:
-        case exp.Paren():
-            return constant_of(node.this, zone)
         case exp.Null():
             return Null()
         case exp.Boolean():
@@ -113,11 +118,6 @@ def constant_of(node: Node, zone: Zone) -> Constant | None:
             return Text(str(node.this))
         case exp.Literal():
             return _number(str(node.this))
-        case exp.Neg():
-            return _negated(constant_of(node.this, zone))
-        case _ if is_cast(node):
-            inner = constant_of(node.this, zone)
-            return None if inner is None else _cast(inner, node.to, zone)
         case _:
             return None
 
@@ -130,7 +130,7 @@ def _number(text: str) -> Constant | None:
     if (found := _DECIMAL.fullmatch(text)) is not None:
         before, behind = found.groups()
         before = before.lstrip("0")
-        if not 0 < len(before) + len(behind) <= _MAX_DIGITS:
+        if not 0 < len(before) + len(behind) <= MAX_DIGITS:
             return None
         return Number(Decimal(f"{before or 0}.{behind or 0}"), len(before), len(behind))
     if _DOUBLE.fullmatch(text):
@@ -138,7 +138,8 @@ def _number(text: str) -> Constant | None:
     return None
 
 
-def _negated(constant: Constant | None) -> Constant | None:
+def negated(constant: Constant | None) -> Constant | None:
+    """Return minus a number, or None for what has no minus here."""
     match constant:
         case Number(value, whole, scale):
             # a decimal's own minus sign would round it to 28 digits
@@ -160,7 +161,8 @@ _INTEGERS = {
 }
 
 
-def _cast(constant: Constant, to: exp.DataType, zone: Zone) -> Constant | None:
+def cast(constant: Constant, to: exp.DataType, zone: Zone) -> Constant | None:
+    """Return what a constant becomes as type `to`, or None where that is not sure to be exact."""
     kind = to.this
     if isinstance(constant, Null):
         return constant
@@ -214,7 +216,7 @@ def _decimal(number: Number, to: exp.DataType) -> Constant | None:
         precision, scale = (int(str(p.this.this)) for p in to.expressions)
     except (AttributeError, ValueError):
         return None
-    if number.scale > scale or number.whole + scale > precision or precision > _MAX_DIGITS:
+    if number.scale > scale or number.whole + scale > precision or precision > MAX_DIGITS:
         return None
     return Number(number.value, precision - scale, scale)
 

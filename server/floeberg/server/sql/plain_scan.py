@@ -23,7 +23,8 @@ from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import NestedField
 from floeberg.server.sql.columns import Column, Source, below, find_column, same, words_of
 from floeberg.server.sql.conditions import FindColumn, exact_filter
-from floeberg.server.sql.constants import Null, Number, constant_of
+from floeberg.server.sql.constant_expressions import constant_of
+from floeberg.server.sql.constants import Null, Number
 from floeberg.server.sql.names import Session, TableReference, Version
 from floeberg.server.sql.occurrences import renames
 from floeberg.server.sql.statements import Kind, Statement
