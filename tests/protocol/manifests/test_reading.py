@@ -21,7 +21,9 @@ from floeberg.protocol.files import (
 )
 from floeberg.protocol.manifests import (
     EntryStatus,
+    decode_deleted,
     describe_manifest,
+    read_deleted_entries,
     read_manifest,
     read_manifest_list,
 )
@@ -164,6 +166,26 @@ def test_deleted_entries_are_left_out():
     files = read([entry(0), entry(1, DELETED), entry(2, EXISTING, sequence_number=1)])
 
     assert [f.location for f in files] == ["s3://b/0.parquet", "s3://b/2.parquet"]
+
+
+def test_deleted_entries_are_read_apart():
+    listed = [
+        entry(0),
+        entry(1, DELETED, sequence_number=4),
+        entry(2, EXISTING, sequence_number=1),
+        entry(3, DELETED, sequence_number=2),
+    ]
+    raw = container(entry_schema(), listed)
+    manifest = ManifestFile("m.avro", len(raw), 0, sequence_number=9, first_row_id=100)
+
+    found = read_deleted_entries(raw, manifest)
+
+    assert [e.status for e in found] == [EntryStatus.DELETED] * 2
+    assert [e.file.location for e in found] == ["s3://b/1.parquet", "s3://b/3.parquet"]
+    assert [e.file.data_sequence_number for e in found] == [4, 2]
+    assert all(isinstance(e.file, DataFile) and e.file.first_row_id is None for e in found)
+    segment = decode_deleted(raw, manifest)
+    assert segment.entries() == found
 
 
 @pytest.mark.parametrize(

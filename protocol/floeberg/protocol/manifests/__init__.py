@@ -8,6 +8,7 @@ from floeberg.protocol.manifests.columns import DamagedBuffer, Numbers, Strings
 from floeberg.protocol.manifests.concatenating import concat_segments
 from floeberg.protocol.manifests.decoding import (
     DecodeManifest,
+    decode_deleted,
     decode_manifest,
     decode_plainly,
 )
@@ -15,6 +16,7 @@ from floeberg.protocol.manifests.reading import (
     EntryStatus,
     ManifestEntry,
     describe_manifest,
+    read_deleted_entries,
     read_manifest,
     read_manifest_list,
 )
@@ -32,10 +34,12 @@ __all__ = [
     "Segment",
     "Strings",
     "concat_segments",
+    "decode_deleted",
     "decode_manifest",
     "decode_plainly",
     "describe_manifest",
     "in_turn",
+    "read_deleted_entries",
     "read_manifest",
     "read_manifest_list",
 ]

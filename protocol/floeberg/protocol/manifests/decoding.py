@@ -20,6 +20,7 @@ from floeberg.protocol.manifests.packing import pack_entries
 from floeberg.protocol.manifests.reading import (
     check_header,
     check_whole,
+    read_deleted_entries,
     read_manifest,
 )
 from floeberg.protocol.manifests.segment import Segment
@@ -40,6 +41,11 @@ class DecodeManifest(Protocol):
 def decode_plainly(raw: bytes, manifest: ManifestFile) -> Segment:
     """The plain implementation: objects first, by fastavro."""
     return pack_entries(read_manifest(raw, manifest), manifest)
+
+
+def decode_deleted(raw: bytes, manifest: ManifestFile) -> Segment:
+    """Return the entries that `read_deleted_entries` gives, as a segment of these alone."""
+    return pack_entries(read_deleted_entries(raw, manifest), manifest)
 
 
 def decode_by_walking(raw: bytes, manifest: ManifestFile) -> Segment:

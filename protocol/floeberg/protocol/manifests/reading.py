@@ -8,7 +8,7 @@ Inheritance".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeVar
 
@@ -44,7 +44,7 @@ class EntryStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """A live file of a manifest.
+    """A file of a manifest, live if nothing else is said.
 
     `snapshot_id` is the snapshot that added it, None where nothing says.
     """
@@ -80,7 +80,8 @@ def describe_manifest(raw: bytes, location: str) -> ManifestFile:
 def read_manifest(raw: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
     """Return the live entries of a manifest in file order, with what they inherit from `manifest`.
 
-    Entries marked DELETED are history: they are left out, and take part in no inheritance. Raises
+    Entries marked DELETED are history: they are left out (see `read_deleted_entries`), and take
+    part in no inheritance. Raises
     `CorruptManifest` for a manifest that is cut short, cannot be decoded or contradicts the spec,
     `CorruptDeletes` for a delete file without what applying it needs, and `Unsupported` for a file
     format that is none of Iceberg's.
@@ -96,6 +97,21 @@ def read_manifest(raw: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
             entries.append(entry)
     check_whole(raw, manifest, len(entries))
     return entries
+
+
+def read_deleted_entries(raw: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
+    """Return the entries of a manifest that are marked DELETED, in file order: of these,
+    `snapshot_id` is the snapshot that deleted the file.
+
+    Their rows have no ids any more, so a first row id is None. Raises as `read_manifest` does, but
+    for a manifest that is cut short, which only that can tell.
+    """
+    role = f"manifest {manifest.location}"
+    file = read_avro(raw, role)
+    check_header(file, manifest)
+    decode = _EntryDecoder(file, replace(manifest, first_row_id=None), EntryStatus.DELETED)
+    entries = (decode(_Fields(record, role)) for record in file.records())
+    return [entry for entry in entries if entry is not None]
 
 
 class _Fields:
@@ -234,9 +250,11 @@ class _EntryDecoder:
     """Turns the records of one manifest into entries.
 
     It carries the row id that is next to be given out, so records go through it in file order.
+    Those that are not of one of the statuses `wanted` are None.
     """
 
-    def __init__(self, file: AvroFile, manifest: ManifestFile) -> None:
+    def __init__(self, file: AvroFile, manifest: ManifestFile, *wanted: EntryStatus) -> None:
+        self._wanted = wanted or (EntryStatus.EXISTING, EntryStatus.ADDED)
         self._where = file.where
         self._manifest = manifest
         self._has_sequence, self._is_v1 = sequence_rules(file)
@@ -245,7 +263,7 @@ class _EntryDecoder:
 
     def __call__(self, r: _Fields) -> ManifestEntry | None:
         status = _enum(EntryStatus, r.required(0, int), self._where)
-        if status is EntryStatus.DELETED:
+        if status not in self._wanted:
             return None
         snapshot_id = r.optional(1, int)
         if snapshot_id is None:

@@ -44,6 +44,7 @@ from floeberg.server.flight.reads import Reads
 from floeberg.server.planning import (
     CountResult,
     ManifestCache,
+    ManifestSource,
     Plan,
     PlanRun,
     Stopwatch,
@@ -251,6 +252,12 @@ class Scans:
         storage = self._storage(table)
         plan = run.plan = plan_files(scan, storage, self._cache(table), run)
         return plan
+
+    def manifest_source(self, table: LoadedTable, run: PlanRun) -> ManifestSource:
+        """Return what reads a table's manifests as its plans do: through the same cache, and for no
+        longer than `run` lets it."""
+        storage = run.storage(self._storage(table))
+        return ManifestSource(storage, self._cache(table), table.metadata.table_uuid, run)
 
     def explain(
         self,

@@ -2,6 +2,7 @@
 
 from floeberg.server.planning.explaining import explain
 from floeberg.server.planning.manifest_cache import ManifestCache
+from floeberg.server.planning.manifest_source import ManifestSource
 from floeberg.server.planning.plan import (
     CountResult,
     ManifestCounters,
@@ -21,6 +22,7 @@ __all__ = [
     "CountResult",
     "ManifestCache",
     "ManifestCounters",
+    "ManifestSource",
     "Plan",
     "PlanCounters",
     "PlanProgress",

@@ -13,6 +13,7 @@ from floeberg.protocol.files import ManifestFile
 from floeberg.protocol.manifests import (
     Segment,
     concat_segments,
+    decode_deleted,
     decode_manifest,
     describe_manifest,
     read_manifest_list,
@@ -159,6 +160,21 @@ class ManifestSource:
                 else:
                     for manifest, segment in zip(run, loaded, strict=True):
                         yield Part([manifest], segment)
+
+    def deleted(self, manifests: Sequence[ManifestFile]) -> list[Segment]:
+        """Return the entries of manifests that are marked DELETED, without the manifests that have
+        none.
+
+        No plan has a use for them, so they are remembered nowhere, and fetched each time. Raises
+        as `segments` does.
+        """
+        self._run.reading(len(manifests), sum(m.length for m in manifests))
+        calls = [partial(self._deleted, manifest) for manifest in manifests]
+        return [segment for segment in call_in_order(calls, self._run) if len(segment)]
+
+    def _deleted(self, manifest: ManifestFile) -> Segment:
+        self._run.check()
+        return decode_deleted(self._read_manifest(manifest), manifest)
 
     def _merged(self, listed: ManifestList, run: Int64s) -> _Merged:
         if len(run) == 1:
