@@ -15,8 +15,11 @@ from floeberg.protocol.flight_sql.actions import (
     encode_not_cancellable,
     encode_option_errors,
     encode_options,
+    encode_options_to_set,
     handle_to_close,
     options_to_set,
+    parse_bound,
+    parse_option_errors,
 )
 from floeberg.protocol.flight_sql.wire import decode, encode, pack, unpack_body
 
@@ -83,3 +86,23 @@ def test_the_other_answers():
     assert decode("CancelFlightInfoResult", encode_not_cancellable(CANCEL_FLIGHT_INFO)).status == 3
     cancelled = unpack_body("ActionCancelQueryResult", encode_not_cancellable(CANCEL_QUERY))
     assert cancelled.result == 3
+
+
+# --- floeberg's own client -----------------------------------------------------------------------
+
+
+def test_what_a_client_sends_is_what_a_server_reads():
+    for request in (PrepareRequest("SELECT ?"), PrepareRequest("SELECT 1", b"t")):
+        assert PrepareRequest.parse(request.encode()) == request
+    assert options_to_set(encode_options_to_set(OPTIONS)) == OPTIONS
+
+
+def test_what_a_server_answers_is_what_a_client_reads():
+    prepared = Prepared(b"handle", b"rows", b"parameters")
+    errors = {"a": OptionError.INVALID_NAME, "b": OptionError.INVALID_VALUE}
+    of_a_later_version = b"\x0a\x07\x0a\x01c\x12\x02\x08\x07"  # errors: {"c": {value: 7}}
+
+    assert Prepared.parse(prepared.encode()) == prepared
+    assert parse_bound(encode_bound(b"other")) == b"other"
+    assert parse_option_errors(encode_option_errors(errors)) == errors
+    assert parse_option_errors(of_a_later_version) == {"c": OptionError.ERROR}

@@ -84,3 +84,11 @@ def test_a_damaged_command_is_refused_by_its_name():
 
 def test_what_is_none_of_flight_sqls_is_left_to_others():
     assert decode_command(b'{"table": "db.orders"}') is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [StatementQuery("SELECT 1"), StatementQuery("", b"t"), PreparedQuery(b"handle")],
+)
+def test_a_query_that_is_sent_is_read(command: StatementQuery | PreparedQuery):
+    assert decode_command(command.encode()) == command

@@ -1,7 +1,8 @@
 """Flight SQL's commands, actions and session options, as values of Python.
 
 `decode_command` reads what a descriptor asks for, `actions` the bodies of actions, and `codes` has
-the protocol's numbers. `wire` alone deals with protobuf; `pack` makes the messages that tests send.
+the protocol's numbers. What floeberg's client sends encodes itself. `wire` alone deals with
+protobuf; `pack` makes the other messages that tests send.
 """
 
 from floeberg.protocol.flight_sql.commands import (

@@ -58,6 +58,13 @@ class PrepareRequest:
         transaction = fields.transaction_id if fields.HasField("transaction_id") else None
         return cls(fields.query, transaction)
 
+    def encode(self) -> bytes:
+        return pack(
+            "ActionCreatePreparedStatementRequest",
+            query=self.sql,
+            transaction_id=self.transaction,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -77,6 +84,12 @@ class Prepared:
             is_update=False,
         )
 
+    @classmethod
+    def parse(cls, result: bytes) -> Prepared:
+        """Raises `BadCommand` for what is no such result."""
+        fields = unpack_body("ActionCreatePreparedStatementResult", result)
+        return cls(fields.prepared_statement_handle, fields.dataset_schema, fields.parameter_schema)
+
 
 def handle_to_close(body: bytes) -> bytes:
     """Return the handle that ClosePreparedStatement names. Raises `BadCommand`."""
@@ -88,6 +101,11 @@ def encode_bound(handle: bytes) -> bytes:
     """Return the app_metadata that a DoPut of parameters is answered with: the handle with
     them."""
     return encode("DoPutPreparedStatementResult", prepared_statement_handle=handle)
+
+
+def parse_bound(app_metadata: bytes) -> bytes:
+    """Return the handle that a DoPut of parameters was answered with. Raises `BadCommand`."""
+    return bytes(decode("DoPutPreparedStatementResult", app_metadata).prepared_statement_handle)
 
 
 # --- sessions ------------------------------------------------------------------------------------
@@ -118,6 +136,25 @@ def options_to_set(body: bytes) -> dict[str, OptionValue | None]:
     `BadCommand`."""
     fields = decode("SetSessionOptionsRequest", body)
     return {name: _value(value) for name, value in sorted(fields.session_options.items())}
+
+
+def encode_options_to_set(options: Mapping[str, OptionValue]) -> bytes:
+    """Return the body of SetSessionOptions."""
+    request = message("SetSessionOptionsRequest")
+    for name, value in options.items():
+        _fill(request.session_options[name], value)
+    return bytes(request.SerializeToString(deterministic=True))
+
+
+def parse_option_errors(result: bytes) -> dict[str, OptionError]:
+    """Return why options were not set, as SetSessionOptions's result has it. Raises
+    `BadCommand`."""
+    errors = decode("SetSessionOptionsResult", result).errors
+    known = {error.value for error in OptionError}
+    return {
+        name: OptionError(error.value) if error.value in known else OptionError.ERROR
+        for name, error in sorted(errors.items())
+    }
 
 
 def encode_option_errors(errors: Mapping[str, OptionError]) -> bytes:

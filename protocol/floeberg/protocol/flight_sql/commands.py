@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from floeberg.protocol.flight_sql.wire import Fields, decode, unpack
+from floeberg.protocol.flight_sql.wire import Fields, decode, pack, unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +70,18 @@ class StatementQuery:
     sql: str
     transaction: bytes | None = None
 
+    def encode(self) -> bytes:
+        return pack("CommandStatementQuery", query=self.sql, transaction_id=self.transaction)
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
     """A query by the handle that preparing it gave."""
 
     handle: bytes
+
+    def encode(self) -> bytes:
+        return pack("CommandPreparedStatementQuery", prepared_statement_handle=self.handle)
 
 
 @dataclass(frozen=True, slots=True)
