@@ -374,6 +374,9 @@ class Scans:
             "snapshot_id": scan.snapshot.snapshot_id if scan.snapshot else None,
             "request_id": origin_of(planned).request_id,
         }
+        if scan.request.limit is not None:
+            # for who resumes the stream of a query, whose text alone has it
+            told["limit"] = scan.request.limit
         if not planned.is_restricted:
             # of files that hold other rows, too
             told |= {"tasks": len(plan.tasks), "counters": plan.counters.summary()}
