@@ -11,6 +11,7 @@ import pyarrow.flight as fl
 from pydantic import BaseModel
 
 from floeberg.client.connection import Connection
+from floeberg.client.sessions import SetCookies
 from floeberg.process.retries import Attempts, RetryPolicy
 from floeberg.process.unreachable import floeberg_errors
 from floeberg.protocol.actions import Action
@@ -52,17 +53,21 @@ def ask_coordinator(
     call: Call[T],
     request: RequestContext,
     policy: RetryPolicy,
+    *,
+    cookie: bytes | None = None,
+    kept: SetCookies | None = None,
 ) -> T:
     """Return what `call` returns, as soon as one of the coordinators answers it.
 
     Raises what the last of them said once `policy` gives up, and at once what asking again would
-    not change. `name` is what kind of call it is.
+    not change. `name` is what kind of call it is. `cookie` is shown with it, and `kept` notes the
+    cookies that its answer sets.
     """
     attempts = Attempts(policy, connection.budget)
     while True:
         location = connection.location
         try:
-            answer = _ask_once(connection, location, call, request)
+            answer = _ask_once(connection, location, call, request, cookie, kept)
         except Unavailable as error:
             # one that has no workers may get some, if it had some before
             needed_worker = isinstance(error, NoWorkers)
@@ -92,10 +97,18 @@ def ask_coordinator(
             return answer
 
 
-def _ask_once(connection: Connection, location: str, call: Call[T], request: RequestContext) -> T:
-    options = connection.call_options(request)
+def _ask_once(
+    connection: Connection,
+    location: str,
+    call: Call[T],
+    request: RequestContext,
+    cookie: bytes | None,
+    kept: SetCookies | None,
+) -> T:
+    options = connection.call_options(request, cookie=cookie)
+    lent = connection.client(location) if kept is None else connection.own_client(location, kept)
     with (
-        connection.client(location) as client,
+        lent as client,
         connection.noticing_silence(client, location, request),
         floeberg_errors(location, request),
     ):

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.client.credentials import Credentials, NoCredentials
+from floeberg.client.sessions import Cookies
 from floeberg.process.calling import NO_TLS, ClientPool, ClientTls
 from floeberg.process.retries import Clock, RetryBudget, connection_budget
 from floeberg.process.unreachable import floeberg_errors
@@ -63,6 +64,7 @@ class Connection:
         """Whether a call to a coordinator was answered once."""
         self.has_met_worker = False
         """Whether a batch has come once."""
+        self.cookies = Cookies(clock)
         self._clients = ClientPool(tls)
         self._credentials = credentials or NoCredentials()
         self._timeout_seconds = timeout_seconds
@@ -95,21 +97,25 @@ class Connection:
             return sorted(locations, key=lambda at: at in self._away)
 
     def call_options(
-        self, request: RequestContext, *, bounded: bool = True
+        self, request: RequestContext, *, bounded: bool = True, cookie: bytes | None = None
     ) -> fl.FlightCallOptions:
-        """Return the options of one call: credentials, what the call belongs to, and the deadline
-        unless the call is a long stream.
+        """Return the options of one call: credentials, what the call belongs to, a `cookie`, and
+        the deadline unless the call is a long stream.
 
         Logs in where the credentials must, and raises what that raises.
         """
-        return self._options(request, self._timeout_seconds if bounded else None)
+        return self._options(request, self._timeout_seconds if bounded else None, cookie)
 
-    def _options(self, request: RequestContext, timeout: float | None) -> fl.FlightCallOptions:
+    def _options(
+        self, request: RequestContext, timeout: float | None, cookie: bytes | None = None
+    ) -> fl.FlightCallOptions:
         authorization = self._credentials.authorization(partial(self._log_in, request))
         # the stubs ask for text, and pyarrow for bytes
         headers: Any = [(REQUEST_ID_HEADER.encode(), request.request_id.encode())]
         if authorization is not None:
             headers.append((b"authorization", authorization))
+        if cookie is not None:
+            headers.append((b"cookie", cookie))
         if request.traceparent is not None:
             headers.append((TRACEPARENT_HEADER.encode(), request.traceparent.encode()))
         return fl.FlightCallOptions(timeout=timeout, headers=headers)
@@ -186,6 +192,17 @@ class Connection:
         time."""
         with self._clients.lend(location or self.location) as client:
             yield client
+
+    @contextmanager
+    def own_client(
+        self, location: str, middleware: fl.ClientMiddlewareFactory
+    ) -> Iterator[fl.FlightClient]:
+        """Dial a client for one call, whose headers `middleware` sees."""
+        client = self._clients.dial(location, [middleware])
+        try:
+            yield client
+        finally:
+            client.close()
 
     def close(self) -> None:
         """Close what is not in use; what is closes when its stream or call ends."""

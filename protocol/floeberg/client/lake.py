@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,8 +16,11 @@ from floeberg.client.calls import ask
 from floeberg.client.connection import Connection
 from floeberg.client.credentials import credentials_of
 from floeberg.client.hedging import Hedging
+from floeberg.client.planned import Reading
+from floeberg.client.query import RemoteQuery, row_of
 from floeberg.client.scan import RemoteScan
-from floeberg.client.streams import Progress, no_progress
+from floeberg.client.sessions import SqlOptions
+from floeberg.client.streams import OnProgress, no_progress
 from floeberg.process.calling import ClientTls
 from floeberg.protocol.actions import (
     DESCRIBE,
@@ -138,6 +141,39 @@ class Lake:
         parsed = name if isinstance(name, TableName) else TableName.parse(name)
         return RemoteTable(self._connection, parsed, self._hedging)
 
+    def sql(
+        self,
+        text: str,
+        parameters: Sequence[Any] | None = None,
+        *,
+        catalog: str | None = None,
+        schema: str | None = None,
+        ref: str | None = None,
+        snapshot_id: int | None = None,
+        as_of: int | str | datetime | None = None,
+        timezone: str | None = None,
+        on_progress: OnProgress = no_progress,
+    ) -> RemoteQuery:
+        """Return a query: one SQL statement that reads, with a value for each `?` in it.
+
+        `catalog` and `schema` (`"db"`, or `"a.b"` where namespaces are nested) are where a table is
+        looked up whose name doesn't say. At most one of `ref` (a branch or tag), `snapshot_id` and
+        `as_of` (ms since the epoch, a datetime with a zone, or its ISO text) says what is read of
+        tables for which the statement doesn't. `timezone` is a name of the IANA database, UTC
+        without it. `on_progress` is called from reading threads. Raises `BadCommand` and
+        `ConflictingSnapshot` at once for what the server need not tell.
+        """
+        options = SqlOptions.from_arguments(
+            catalog=catalog,
+            schema=schema,
+            ref=ref,
+            snapshot_id=snapshot_id,
+            as_of=as_of,
+            timezone=timezone,
+        )
+        reading = Reading(self._connection, on_progress=on_progress, hedging=self._hedging)
+        return RemoteQuery(text, row_of(parameters), options, reading)
+
     def status(self) -> Status:
         """Return what the coordinator knows of itself, its catalogs and its workers."""
         (status,) = ask(self._connection, STATUS)
@@ -201,7 +237,7 @@ class RemoteTable:
         ordered: bool = False,
         case_sensitive: bool = True,
         split_size: int | None = None,
-        on_progress: Callable[[Progress], None] = no_progress,
+        on_progress: OnProgress = no_progress,
     ) -> RemoteScan:
         """Return a scan of the rows of which `filter` is true.
 

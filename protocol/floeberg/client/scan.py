@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
 from floeberg.client.calls import ask, ask_coordinator
 from floeberg.client.connection import Connection
-from floeberg.client.hedging import Hedges, Hedging
-from floeberg.client.streams import Progress, no_progress, read_endpoint
-from floeberg.process.ahead import read_as_they_come, read_in_order
-from floeberg.process.frames import to_pandas, to_polars
-from floeberg.process.placed_streams import OpenStreams
-from floeberg.process.retries import RetryPolicy, scan_budget
+from floeberg.client.hedging import Hedging
+from floeberg.client.planned import Reading, read_planned
+from floeberg.client.rows import RemoteRows
+from floeberg.client.streams import OnProgress, no_progress
+from floeberg.process.retries import RetryPolicy
 from floeberg.protocol.actions import COUNT, EXPLAIN, FILES, PLAN, Explanation, PlanPage
 from floeberg.protocol.commands import ScanCommand
-from floeberg.protocol.errors import InternalError
 from floeberg.protocol.requests import RequestContext, current_request, new_request
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
-_STREAMS_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class RemoteScan:
+class RemoteScan(RemoteRows):
     """One scan. Nothing is asked of the server until a method that reads is called, and each call
     plans anew.
 
@@ -42,7 +33,7 @@ class RemoteScan:
     connection: Connection = field(repr=False)
     command: ScanCommand
     policy: RetryPolicy = field(default_factory=RetryPolicy, repr=False)
-    on_progress: Callable[[Progress], None] = field(default=no_progress, repr=False)
+    on_progress: OnProgress = field(default=no_progress, repr=False)
     hedging: Hedging | None = None
     """When a stream that is late is read elsewhere as well; never, where it is None."""
 
@@ -73,31 +64,6 @@ class RemoteScan:
         # a SchemaResult, whatever the stubs say
         schema: pa.Schema = result.schema
         return schema
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream that holds a bounded window; DuckDB, Polars and others read
-        it as it is. The scan is planned before this returns."""
-        plan = self.planned()
-        return pa.RecordBatchReader.from_batches(plan.info.schema, plan.batches())
-
-    def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """Return the rows batch by batch, as they arrive. The scan is planned before this
-        returns."""
-        return self.planned().batches()
-
-    def to_arrow(self) -> pa.Table:
-        """Return all rows as one table."""
-        plan = self.planned()
-        return pa.Table.from_batches(plan.batches(), schema=plan.info.schema)
-
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return all rows as a pandas DataFrame (extra `pandas`); `options` are those of
-        `pyarrow.Table.to_pandas`."""
-        return to_pandas(self.to_arrow, options)
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return all rows as a Polars DataFrame (extra `polars`)."""
-        return to_polars(self.to_arrow)
 
     def count(self) -> int:
         """Return how many rows the scan has: from metadata where that is exact, else by reading no
@@ -138,43 +104,11 @@ class PlannedScan:
         Closing the generator ends the streams. Raises `InternalError` when, at the end, not as many
         rows came as the plan has counted.
         """
-        scan, info = self.scan, self.info
-        streams = OpenStreams()
-        budget = scan_budget(scan.connection.budget)
-        hedges = Hedges(scan.hedging, len(info.endpoints)) if scan.hedging else None
-
-        def read(endpoint: fl.FlightEndpoint) -> Iterator[pa.RecordBatch]:
-            return read_endpoint(
-                endpoint,
-                info.schema,
-                scan.connection,
-                scan.policy,
-                scan.on_progress,
-                streams,
-                self.request,
-                budget,
-                hedges,
-            )
-
-        read_all = read_in_order if scan.command.ordered else read_as_they_come
-        arriving = read_all(info.endpoints, read, in_flight=_STREAMS_AT_ONCE, on_stop=streams.stop)
-        rows = 0
-        with closing(arriving):
-            for batch in _first_rows(arriving, scan.command.limit):
-                rows += batch.num_rows
-                yield batch
-        if info.total_records not in (-1, rows):
-            raise InternalError(f"the plan has {info.total_records} rows, and {rows} came")
-
-
-def _first_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield at most `limit` rows. A worker that resumes a stream counts its rows anew, so the limit
-    is kept here."""
-    if limit is None:
-        yield from batches
-        return
-    remaining = limit
-    while remaining and (batch := next(batches, None)) is not None:
-        kept = batch.slice(0, remaining)
-        remaining -= kept.num_rows
-        yield kept
+        scan = self.scan
+        return read_planned(
+            self.info,
+            Reading(scan.connection, scan.policy, scan.on_progress, scan.hedging),
+            self.request,
+            ordered=scan.command.ordered,
+            limit=scan.command.limit,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -87,7 +87,7 @@ class ClientPool:
 
         Raises `BadRequest` for what is no location, and once the pool is closed.
         """
-        client = self._taken(location) or self._dial(location)
+        client = self._taken(location) or self.dial(location)
         try:
             yield client
         except BaseException:
@@ -115,11 +115,17 @@ class ClientPool:
             left_over, self._idle = self._idle[:over], self._idle[over:]
         return [client for _, client in left_over]
 
-    def _dial(self, location: str) -> fl.FlightClient:
-        """Return a client that connects with its first call."""
+    def dial(
+        self, location: str, middleware: Sequence[fl.ClientMiddlewareFactory] = ()
+    ) -> fl.FlightClient:
+        """Return a client of the caller's own, which connects with its first call. Raises
+        `BadRequest` for what is no location."""
         try:
             return fl.FlightClient(
-                location, generic_options=list(STREAM_CHANNEL), **self._tls.arguments()
+                location,
+                generic_options=list(STREAM_CHANNEL),
+                middleware=list(middleware),
+                **self._tls.arguments(),
             )
         except (pa.ArrowException, ValueError) as exc:
             raise BadRequest(f"{location!r} is not a Flight location: {exc}") from exc
