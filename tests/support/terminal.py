@@ -31,8 +31,10 @@ def on_terminal(
     *,
     pipe_output: bool = False,
     columns: int = 120,
+    typed: str = "",
 ) -> Seen:
-    """Run `command` to its end on a terminal; with `pipe_output`, its standard output is a pipe."""
+    """Run `command` to its end on a terminal; with `pipe_output`, its standard output is a pipe.
+    `typed` is what the terminal has for it to read."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         command,
@@ -42,6 +44,7 @@ def on_terminal(
         env={**environment, "TERM": "xterm", "COLUMNS": str(columns)},
     )
     os.close(theirs)
+    os.write(ours, typed.encode())
     # a terminal holds little: it must be read while the command writes
     shown = bytearray()
     while chunk := _read(ours):

@@ -29,6 +29,7 @@ COMMANDS = [
     "explain",
     "count",
     "scan",
+    "sql",
     "status",
 ]
 SERVICES = ["up", "coordinator", "worker", "key", "token", "password"]

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -46,6 +46,10 @@ class Access:
             tls_cert=self.tls_cert,
             tls_key=self.tls_key,
         )
+
+
+GetAccess: TypeAlias = Callable[[], Access]
+"""Returns how a server is reached; asks for a password where it is needed."""
 
 
 def _access(

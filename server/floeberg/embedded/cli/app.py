@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
 from floeberg.embedded.cli import show
-from floeberg.embedded.cli.access import Access, reaching
+from floeberg.embedded.cli.access import GetAccess, reaching
 from floeberg.embedded.cli.arguments import column_names, pairs, table_name
 from floeberg.embedded.cli.errors import Commands
 from floeberg.embedded.cli.explanation import show_explanation
@@ -20,10 +19,12 @@ from floeberg.embedded.cli.options import (
     AsOf,
     CaseInsensitive,
     Filter,
+    Format,
     Json,
     Limit,
     Location,
     Name,
+    Output,
     Property,
     Rebase,
     Ref,
@@ -47,10 +48,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-
-
-GetAccess: TypeAlias = Callable[[], Access]
-"""Returns how a server is reached; asks for a password where it is needed."""
 
 
 @contextmanager
@@ -270,18 +267,8 @@ def scan(
     limit: Limit = None,
     ordered: Annotated[bool, typer.Option("--ordered", help="Rows in plan order.")] = False,
     case_insensitive: CaseInsensitive = False,
-    format: Annotated[
-        RowFormat,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="table, csv, json (an object a line), arrow or parquet.",
-        ),
-    ] = RowFormat.TABLE,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="A file, instead of standard output."),
-    ] = None,
+    format: Format = RowFormat.TABLE,
+    output: Output = None,
     table: Location = None,
     rebase: Rebase = None,
     property: Property = None,

@@ -49,11 +49,7 @@ class Commands(TyperGroup):
                 exc.message = _what_is_wrong(exc.__cause__)
             raise
         except FloebergError as exc:
-            told = plain("error ", "bold red").append(f"[{exc.code}] ", "bold")
-            told.append(plain(exc))
-            if exc.request_id is not None and not isinstance(exc, BadRequest):
-                told.append(plain(f" (request {exc.request_id})", "dim"))  # to look up in its log
-            console(stderr=True).print(told, soft_wrap=True)
+            tell(exc)
             raise typer.Exit(exit_status(exc)) from None
         except BrokenPipeError:
             _discard_output()
@@ -64,6 +60,15 @@ class Commands(TyperGroup):
             _discard_output()
             console(stderr=True).print("error: there is no room for the output")
             raise typer.Exit(EXIT_FAILED) from None
+
+
+def tell(error: FloebergError) -> None:
+    """Write an error to standard error, in one line."""
+    told = plain("error ", "bold red").append(f"[{error.code}] ", "bold")
+    told.append(plain(error))
+    if error.request_id is not None and not isinstance(error, BadRequest):
+        told.append(plain(f" (request {error.request_id})", "dim"))  # to look up in its log
+    console(stderr=True).print(told, soft_wrap=True)
 
 
 def exit_status(error: FloebergError) -> int:

@@ -8,7 +8,9 @@ import sys
 from floeberg.embedded.cli.app import app
 from floeberg.embedded.cli.credentials import add_credentials
 from floeberg.embedded.cli.serve import add_services
+from floeberg.embedded.cli.sql import add_sql
 
+add_sql(app)
 add_services(app)
 add_credentials(app)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from floeberg.embedded.cli.rows import RowFormat
 
 Name = Annotated[
     str | None,
@@ -59,6 +62,18 @@ AsOf = Annotated[
 ]
 Limit = Annotated[
     int | None, typer.Option("--limit", "-n", metavar="ROWS", help="At most this many rows.")
+]
+Format = Annotated[
+    RowFormat,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="table, csv, json (an object a line), arrow or parquet.",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="A file, instead of standard output."),
 ]
 CaseInsensitive = Annotated[
     bool, typer.Option("--case-insensitive", help="Match column names without regard to case.")
