@@ -235,7 +235,7 @@ def adbc(location: str, **options: str) -> adbc_driver_flightsql.dbapi.Connectio
 
 
 def code_of_sql(connection: adbc_driver_flightsql.dbapi.Connection) -> str:
-    """Nothing is written here: with which code that is refused tells whether the caller is known."""
+    """With which code writing is refused tells whether the caller is known."""
     with connection.cursor() as cursor, pytest.raises(adbc_driver_manager.Error) as told:
         cursor.execute("DROP TABLE orders")
     return str(told.value).split("[")[-1].split("]")[0]

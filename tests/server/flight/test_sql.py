@@ -519,12 +519,12 @@ def test_a_query_is_not_cancelled_by_an_action(fleet: LocalFleet):
     assert unpack_body("ActionCancelQueryResult", query.body.to_pybytes()).result == 3
 
 
-def test_without_an_engine_queries_are_refused_and_listings_are_not(other: LocalFleet):
+def test_without_workers_queries_are_refused_and_listings_are_not(other: LocalFleet):
     with connect(other.location) as connection:
         assert "warehouse.db.orders" in tables_of(connection)
         error = refusal(lambda: count(connection, QUERY))
 
-    assert "[UNSUPPORTED] SQL queries are not served by this version" in str(error)
+    assert "[NO_WORKERS]" in str(error)
 
 
 def test_rows_are_not_put_anywhere_else(fleet: LocalFleet):

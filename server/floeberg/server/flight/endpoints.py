@@ -92,6 +92,10 @@ class Endpoints:
     def batch_bytes(self) -> int:
         return self._policy.batch_bytes
 
+    @property
+    def max_info_bytes(self) -> int:
+        return self._policy.max_info_bytes
+
     def binds_to(self, principal: str | None) -> bool:
         """Say whether tickets of a principal are bound to it."""
         return self._policy.bind_tickets and principal is not None
@@ -158,9 +162,10 @@ class Endpoints:
         watch: Stopwatch,
         *,
         for_workers: bool = False,
+        max_info_bytes: int | None = None,
     ) -> tuple[Endpoint, ...]:
         """Return the endpoints of a plan; `for_workers` are those that a worker reads, who gets at
-        all the others."""
+        all the others. `max_info_bytes` is the plan's share of the answer, None for all of it."""
         locations = worker_locations if for_workers else self.named
         expires_at_ms = self.expires_at_ms()
         with watch.step("seal tickets"):
@@ -172,7 +177,7 @@ class Endpoints:
                 principal=principal,
                 bound=self.binds_to(principal),
                 expires_at_ms=expires_at_ms,
-                max_info_bytes=self._policy.max_info_bytes,
+                max_info_bytes=max_info_bytes or self.max_info_bytes,
                 origin=origin_of(planned),
                 limits=planned.limits,
             )

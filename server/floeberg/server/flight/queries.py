@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from floeberg.protocol.commands import TableName
+from floeberg.protocol.errors import PlanTooLarge
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.scans import ScanRequest, resolve
 from floeberg.protocol.sql_tickets import (
@@ -30,7 +31,7 @@ from floeberg.server.flight.at_once import Planned
 from floeberg.server.flight.endpoints import Endpoint, PlannedScan, Workers, worker_locations
 from floeberg.server.flight.query_limits import check_plans, statement_limits
 from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans, TableScan
-from floeberg.server.planning import CountResult, PlanRun, Stopwatch
+from floeberg.server.planning import CountResult, ManifestSource, PlanRun, Stopwatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,15 @@ class Query:
             self._loaded[name] = table
         return table
 
+    def neighbours(self, catalog: str, identifier: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
+        """Return tables of a catalog whose names are like one that is none."""
+        asked = self.caller.catalogs.get(catalog)
+        return self.run.ask(lambda: asked.neighbours(identifier))
+
+    def manifests(self, table: LoadedTable) -> ManifestSource:
+        """Return what reads a table's manifests, as its plans do."""
+        return self._scans.manifest_source(table, self.run)
+
     def scan(self, table: LoadedTable, request: ScanRequest) -> TableScan:
         """Return a scan of a table as the caller sees it. Raises what `resolve` does."""
         with self._watch.step("bind names"):
@@ -141,12 +151,17 @@ class Query:
         """Return how many rows metadata counts in a scan."""
         return self._scans.count_resolved(scan, self.run)
 
-    def placed(self, planned: PlannedScan) -> list[Placed]:
-        """Return the endpoints of a scan that workers read."""
+    def placed(self, planned: PlannedScan, scans: int = 1) -> list[Placed]:
+        """Return the endpoints of one of so many `scans`, for workers to read."""
         endpoints = self._scans.endpoints
         placements = endpoints.place(planned.plan, self.admit(), self._watch)
         sealed = endpoints.seal(
-            planned, placements, self.caller.principal, self._watch, for_workers=True
+            planned,
+            placements,
+            self.caller.principal,
+            self._watch,
+            for_workers=True,
+            max_info_bytes=endpoints.max_info_bytes // scans,
         )
         self._scans.count_tasks(len(planned.plan.tasks))
         return [
@@ -224,4 +239,10 @@ class Query:
             endpoints.binds_to(principal),
             limits,
         )
-        return seal_sql_ticket(ticket, endpoints.keyring), expires_at_ms
+        sealed = seal_sql_ticket(ticket, endpoints.keyring)
+        if any(one.rows for one in statement.inputs) and len(sealed) > endpoints.max_info_bytes:
+            raise PlanTooLarge(
+                f"what the coordinator itself tells comes to {len(sealed)} bytes, and an answer has"
+                f" at most {endpoints.max_info_bytes}; ask for fewer columns"
+            )
+        return sealed, expires_at_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
@@ -20,10 +21,12 @@ from floeberg.server.sql.explained import EXPLAINED, explain_route
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.names import Session, Version
 from floeberg.server.sql.occurrences import find_tables
+from floeberg.server.sql.parameters import Parameter
 from floeberg.server.sql.roads import Road, Route, find_route
+from floeberg.server.sql.session_values import with_session_values
 from floeberg.server.sql.sessions import SessionOptions
 from floeberg.server.sql.statements import Kind, Statement, parse_statement
-from floeberg.server.sql.tables import Tables
+from floeberg.server.sql.tables import MetadataRows, Tables, scans_of
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +45,12 @@ class SqlStatements:
     ) -> pa.Schema:
         """Return the schema of the rows; nothing is planned or computed. Parameters that are not
         bound yet are taken for NULL."""
-        statement = _bound(sql, parameters, unbound_are_null=True)
+        known = _session(session, caller)
+        statement = _bound(sql, parameters, known, caller, unbound_are_null=True)
         if statement.explained:
             return EXPLAINED
         with self._queries.looking(_label(statement), caller, nobody_leaves, "schema") as query:
-            return find_route(statement, _session(session, caller), Tables(query)).schema
+            return find_route(statement, known, Tables(query)).schema
 
     def parameter_schema(self, sql: str, session: SessionOptions, caller: Caller) -> pa.Schema:
         """Return a field for each parameter, called by its number; which type it takes is not
@@ -67,8 +71,8 @@ class SqlStatements:
 
         Raises what is wrong with the statement, and what planning its scans raises.
         """
-        statement = _bound(sql, parameters)
         known = _session(session, caller)
+        statement = _bound(sql, parameters, known, caller)
         if statement.explained:
             return self._explained(statement, known, caller, is_cancelled)
         with self._queries.planning(_label(statement), caller, is_cancelled) as query:
@@ -78,7 +82,7 @@ class SqlStatements:
             "query planned",
             extra={
                 "road": str(route.road),
-                "tables": [one.scan.table.name for one in route.scans],
+                "tables": [one.source.table.name for one in route.sources],
                 "principal": caller.principal,
                 "endpoints": len(answer.endpoints),
                 "seconds": round(query.run.progress.seconds, 3),
@@ -96,37 +100,40 @@ class SqlStatements:
             )
         with self._queries.looking(_label(statement), caller, is_cancelled, "explain") as query:
             route = find_route(statement, session, Tables(query))
-            planned = query.plan([one.scan for one in route.scans])
+            planned = query.plan(scans_of([one.source for one in route.sources]))
             return _told(query, explain_route(route, planned))
 
 
 def _answer(query: Query, route: Route, timezone: str) -> ScanAnswer:
     query.admit()
+    scans = scans_of([one.source for one in route.sources])
     if route.road is Road.SCAN:
-        (only,) = route.scans
-        return query.answer_scan(only.scan)
-    planned = query.plan([one.scan for one in route.scans])
+        return query.answer_scan(scans[0])
+    planned = query.plan(scans)
     if route.road is Road.PROJECTION:
-        (only,) = route.scans
         endpoints = [
-            query.fragment(_computed(route, [(placed.endpoint,)]), placed, timezone)
+            query.fragment(_computed(query, route, [(placed.endpoint,)]), placed, timezone)
             for placed in query.placed(planned[0])
         ]
     else:
-        parts = [tuple(p.endpoint for p in query.placed(one)) for one in planned]
-        endpoints = [query.statement(_computed(route, parts), timezone)]
+        parts = [tuple(p.endpoint for p in query.placed(one, len(planned))) for one in planned]
+        endpoints = [query.statement(_computed(query, route, parts), timezone)]
     return query.answer(route.schema, endpoints, _described(route, planned))
 
 
-def _computed(route: Route, endpoints: list[tuple[InputEndpoint, ...]]) -> Computed:
-    return Computed(
-        route.sql,
-        route.schema,
-        tuple(
-            SqlInput(one.name, one.scan.schema, parts)
-            for one, parts in zip(route.scans, endpoints, strict=True)
-        ),
-    )
+def _computed(
+    query: Query, route: Route, endpoints: Sequence[tuple[InputEndpoint, ...]]
+) -> Computed:
+    """Return the statement of a route; `endpoints` are those of its scans."""
+    left = iter(endpoints)
+    inputs = []
+    for one in route.sources:
+        if isinstance(one.source, MetadataRows):
+            rows = encode_rows(one.source.read(query))
+            inputs.append(SqlInput(one.name, one.source.schema, rows=rows))
+        else:
+            inputs.append(SqlInput(one.name, one.source.schema, next(left)))
+    return Computed(route.sql, route.schema, tuple(inputs))
 
 
 def _told(query: Query, rows: pa.Table) -> ScanAnswer:
@@ -156,16 +163,23 @@ def _parsed(sql: str) -> Statement:
 
 
 def _bound(
-    sql: str, parameters: pa.RecordBatch | None, *, unbound_are_null: bool = False
+    sql: str,
+    parameters: pa.RecordBatch | None,
+    session: Session,
+    caller: Caller,
+    *,
+    unbound_are_null: bool = False,
 ) -> Statement:
+    """Return a statement with values for its parameters, and for what the session decides."""
     statement = _parsed(sql)
     if statement.kind is not Kind.QUERY:
         raise UnsupportedSql(f"{statement.kind.upper()} is not served; browse by the client")
+    values: list[Parameter] = []
     if parameters is not None:
-        return statement.bind([column[0].as_py() for column in parameters.columns])
-    if unbound_are_null:
-        return statement.bind([None] * statement.parameters)
-    return statement.bind([])
+        values = [column[0].as_py() for column in parameters.columns]
+    elif unbound_are_null:
+        values = [None] * statement.parameters
+    return with_session_values(statement.bind(values), session, caller.principal)
 
 
 def _session(options: SessionOptions, caller: Caller) -> Session:

@@ -11,6 +11,7 @@ from floeberg.protocol.expressions.json_form import bound_to_named_json
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.server.flight.endpoints import PlannedScan
 from floeberg.server.sql.roads import Road, Route
+from floeberg.server.sql.tables import MetadataRows
 
 EXPLAINED = pa.schema([("item", pa.string()), ("value", pa.string())])
 
@@ -31,8 +32,14 @@ def explain_route(route: Route, planned: Sequence[PlannedScan]) -> pa.Table:
 
 def _rows(route: Route, planned: Sequence[PlannedScan]) -> Iterator[tuple[str, str]]:
     yield "road", _MEANINGS[route.road]
-    for one, scan in zip(route.scans, planned, strict=True):
-        yield from ((f"{one.name} {item}", value) for item, value in _scan_rows(scan))
+    scans = iter(planned)
+    for one in route.sources:
+        if isinstance(one.source, MetadataRows):
+            read = one.source
+            told = iter([("metadata table", f"{read.kind} of {read.table.name}")])
+        else:
+            told = _scan_rows(next(scans))
+        yield from ((f"{one.name} {item}", value) for item, value in told)
     if route.sql:
         yield "statement", route.sql
 

@@ -26,7 +26,7 @@ from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.plain_scan import PlainScan, plain_scan
 from floeberg.server.sql.splitting import split
 from floeberg.server.sql.statements import Statement
-from floeberg.server.sql.tables import Tables
+from floeberg.server.sql.tables import MetadataRows, Tables
 
 _BOUND_STATEMENTS = 1024
 """Remembered, so that a tool that prepares a statement and runs it, or runs it again and again with
@@ -40,24 +40,24 @@ class Road(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NamedScan:
-    """A scan whose rows a statement reads under `name`."""
+class NamedSource:
+    """What a statement reads under `name`."""
 
     name: str
-    scan: TableScan
+    source: TableScan | MetadataRows
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """A query on its road: its rows have `schema`.
 
-    `sql` is computed of the scans; on the road of a scan there is none. That of a projection is
+    `sql` is computed of the sources; on the road of a scan there is none. That of a projection is
     computed of each endpoint of the only scan by itself.
     """
 
     road: Road
     schema: pa.Schema
-    scans: tuple[NamedScan, ...]
+    sources: tuple[NamedSource, ...]
     sql: str = ""
 
 
@@ -68,22 +68,21 @@ def find_route(statement: Statement, session: Session, tables: Tables) -> Route:
     raises.
     """
     plain = plain_scan(statement, session, tables.schema)
-    if plain is not None:
-        scan = tables.scan(plain.table, plain.request)
+    if plain is not None and (scan := tables.plain(plain)) is not None:
+        source = NamedSource("i0", scan)
         if plain.is_direct:
-            return Route(Road.SCAN, scan.schema, (NamedScan("i0", scan),))
-        return Route(
-            Road.PROJECTION, plain.schema, (NamedScan("i0", scan),), _projection(plain, "i0")
-        )
+            return Route(Road.SCAN, scan.schema, (source,))
+        return Route(Road.PROJECTION, plain.schema, (source,), _projection(plain, source.name))
     parts = split(statement, session, tables.schema)
-    scans = tuple(NamedScan(one.name, tables.scan(one.table, one.request)) for one in parts.inputs)
-    schema = bound_schema(parts.sql, scans, session.zone.name)
-    return Route(Road.ENGINE, schema, scans, parts.sql)
+    sources = tuple(NamedSource(one.name, tables.read(one)) for one in parts.inputs)
+    return Route(
+        Road.ENGINE, _bound_schema(parts.sql, sources, session.zone.name), sources, parts.sql
+    )
 
 
-def bound_schema(sql: str, scans: Sequence[NamedScan], timezone: str) -> pa.Schema:
-    """Return the schema of the rows of a statement over scans."""
-    return _bound(sql, tuple((one.name, one.scan.schema) for one in scans), timezone)
+def _bound_schema(sql: str, sources: Sequence[NamedSource], timezone: str) -> pa.Schema:
+    """Return the schema of the rows of a statement."""
+    return _bound(sql, tuple((one.name, one.source.schema) for one in sources), timezone)
 
 
 @lru_cache(maxsize=_BOUND_STATEMENTS)

@@ -1,69 +1,101 @@
-"""The tables that a statement names, found in the caller's catalogs."""
+"""The tables that a statement names, found in the caller's catalogs, and what is read of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from floeberg.protocol.errors import BadSql, UnknownTable, UnsupportedSql
+import pyarrow as pa
+
+from floeberg.protocol.arrow import arrow_schema
+from floeberg.protocol.errors import UnsupportedSql
 from floeberg.protocol.scans import ScanRequest
 from floeberg.protocol.schema import Schema
+from floeberg.protocol.snapshots import Snapshot
 from floeberg.server.catalogs import LoadedTable
 from floeberg.server.flight.queries import Query
 from floeberg.server.flight.scans import TableScan
-from floeberg.server.sql.names import Meaning, TableReference, Version
+from floeberg.server.sql.lookup import Found, find_table
+from floeberg.server.sql.metadata_tables import metadata_schema, metadata_table
+from floeberg.server.sql.names import TableReference, Version
+from floeberg.server.sql.plain_scan import PlainScan
+from floeberg.server.sql.splitting import Input
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a reference turned out to mean."""
+class MetadataRows:
+    """Columns of a metadata table of `table`, as of `snapshot`."""
 
-    meaning: Meaning
+    kind: str
     table: LoadedTable
+    snapshot: Snapshot | None
+    columns: Schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        return arrow_schema(self.columns)
+
+    def read(self, query: Query) -> pa.Table:
+        """Return the rows. Raises what reading the table's manifests does."""
+        names = [column.name for column in self.columns.fields]
+        source = query.manifests(self.table)
+        return metadata_table(self.kind, self.table.metadata, self.snapshot, source, names)
 
 
+@dataclass(frozen=True)
 class Tables:
-    """The tables of one query, each loaded once. Not safe to use from several threads."""
+    """The tables of one query, each looked up once. Not safe to use from several threads."""
 
-    def __init__(self, query: Query) -> None:
-        self._query = query
-        self._found: dict[TableReference, Found] = {}
+    query: Query
+    _found: dict[TableReference, Found] = field(default_factory=dict)
 
     def find(self, reference: TableReference) -> Found:
-        """Return the table that is meant: the first that there is. Raises `UnknownTable`, and
-        `UnsupportedSql` for what is no table of a catalog."""
+        """Return the table that is meant. Raises `UnknownTable`, and `UnsupportedSql` for what is
+        no table of a catalog."""
         found = self._found.get(reference)
         if found is None:
-            found = self._found[reference] = self._look_up(reference)
+            if reference.information_schema is not None:
+                raise UnsupportedSql("information_schema is not served; list tables by the client")
+            found = find_table(reference, self.query.load, self.query.neighbours)
+            self._found[reference] = found
         return found
 
     def schema(self, reference: TableReference) -> Schema:
-        """Return the columns of a table, as the caller sees them in the version that is meant."""
-        return self.scan(reference, whole).scan.projection
+        """Return the columns of a table, as the caller sees them in the version that is meant.
 
-    def scan(
-        self, reference: TableReference, request: Callable[[Version], ScanRequest]
-    ) -> TableScan:
-        """Return a scan of the table that is meant, by what it is for the version that is."""
+        Raises `NotPermitted` for a metadata table of what the caller may not read all of.
+        """
         found = self.find(reference)
-        return self._query.scan(found.table, request(found.meaning.version))
+        kind = found.meaning.metadata_table
+        if kind is None:
+            return self._whole(found).scan.projection
+        table = found.table
+        self.query.caller.check_full(table.catalog, table.identifier, "metadata tables are")
+        return metadata_schema(kind, table.metadata)
 
-    def _look_up(self, reference: TableReference) -> Found:
-        if reference.information_schema is not None:
-            raise UnsupportedSql("information_schema is not served; list tables by the client")
-        first: UnknownTable | None = None
-        for meaning in reference.meanings:
-            try:
-                table = self._query.load(meaning.name)
-            except UnknownTable as error:
-                first = first or error
-                continue
-            if meaning.metadata_table is not None:
-                raise UnsupportedSql(f"the metadata table {meaning.metadata_table} is not served")
-            return Found(meaning, table)
-        raise first or BadSql("the name of a table is missing")
+    def plain(self, scan: PlainScan) -> TableScan | None:
+        """Return the scan that is a statement, None where it is of no rows of a table."""
+        found = self.find(scan.table)
+        if found.meaning.metadata_table is not None:
+            return None
+        return self.query.scan(found.table, scan.request(found.meaning.version))
+
+    def read(self, one: Input) -> TableScan | MetadataRows:
+        """Return what an input of a statement reads."""
+        found = self.find(one.table)
+        kind = found.meaning.metadata_table
+        if kind is None:
+            return self.query.scan(found.table, one.request(found.meaning.version))
+        snapshot = self._whole(found).scan.snapshot
+        return MetadataRows(kind, found.table, snapshot, Schema(tuple(one.columns)))
+
+    def _whole(self, found: Found) -> TableScan:
+        return self.query.scan(found.table, _whole(found.meaning.version))
 
 
-def whole(version: Version) -> ScanRequest:
-    """Return the scan of all columns and rows of a version."""
+def scans_of(sources: Sequence[TableScan | MetadataRows]) -> list[TableScan]:
+    return [source for source in sources if isinstance(source, TableScan)]
+
+
+def _whole(version: Version) -> ScanRequest:
     return ScanRequest(snapshot_id=version.snapshot_id, ref=version.ref, as_of_ms=version.as_of_ms)
