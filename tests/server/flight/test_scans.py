@@ -20,11 +20,11 @@ from floeberg.protocol.errors import (
     ConflictingSnapshot,
     FloebergError,
     NoWorkers,
+    ReadOnly,
     UnknownColumn,
     UnknownRef,
     UnknownSnapshot,
     UnknownTable,
-    Unsupported,
 )
 from floeberg.protocol.flight_errors import from_flight
 from floeberg.protocol.flight_sql.wire import pack
@@ -237,8 +237,8 @@ def test_tickets_are_read_without_metadata_manifests_or_catalog(
         (command(ref="nope"), UnknownRef),
         (command(ref="main", snapshot_id=1), ConflictingSnapshot),
         (
-            fl.FlightDescriptor.for_command(pack("CommandStatementQuery", query="SELECT 1")),
-            Unsupported,
+            fl.FlightDescriptor.for_command(pack("CommandStatementQuery", query="DROP TABLE t")),
+            ReadOnly,
         ),
     ],
 )
