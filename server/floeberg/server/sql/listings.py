@@ -10,25 +10,16 @@ Spec: `FlightSql.proto`, CommandGetCatalogs, -DbSchemas, -Tables, -TableTypes, -
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from floeberg.protocol.errors import Cancelled, FloebergError, UnknownTable
 from floeberg.protocol.flight_sql import GetDbSchemas, GetTables
-from floeberg.protocol.scans import ScanRequest, resolve
 from floeberg.server.access import Caller
 from floeberg.server.sql.like import like, literal
 from floeberg.server.sql.listed_columns import listed_schema
 from floeberg.server.sql.listed_names import TABLE, SqlName
-
-logger = logging.getLogger(__name__)
-
-_LOADED_AT_ONCE = 8
+from floeberg.server.sql.served_tables import ServedTable, schemas_of, served_tables
 
 
 def _columns(**types: pa.DataType) -> pa.Schema:
@@ -110,40 +101,25 @@ def list_tables(command: GetTables, caller: Caller, is_cancelled: Callable[[], b
     )
     if not command.with_schema:
         return pa.Table.from_pylist([_row(served.name) for served in found], schema=schema)
+    pattern = command.table_pattern
+    by_name = () if pattern is None else (pattern, literal(pattern))
+    columns = schemas_of(found, caller, lambda name: name.table in by_name, is_cancelled)
     rows = []
-    for served, columns in zip(
-        found, _each_with_columns(found, caller, command.table_pattern, is_cancelled), strict=True
-    ):
-        if columns is not None:
-            rows.append(_row(served.name) | {"table_schema": columns.serialize().to_pybytes()})
+    for served, known in zip(found, columns, strict=True):
+        if known is not None:
+            listed = listed_schema(known, served.name)
+            rows.append(_row(served.name) | {"table_schema": listed.serialize().to_pybytes()})
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-@dataclass(frozen=True, slots=True)
-class _Served:
-    name: SqlName
-    identifier: tuple[str, ...]
-
-
-def _served(caller: Caller, catalog: str | None, schema_pattern: str | None) -> Iterator[_Served]:
+def _served(
+    caller: Caller, catalog: str | None, schema_pattern: str | None
+) -> Iterator[ServedTable]:
     """Yield the tables of one catalog, or of all, whose schemas match."""
     matches = like(schema_pattern)
-    for named, identifier in _identifiers(caller, catalog):
-        if identifier:
-            name = SqlName.of(named, identifier)
-            if matches(name.schema):
-                yield _Served(name, identifier)
-
-
-def _identifiers(caller: Caller, catalog: str | None) -> Sequence[tuple[str, tuple[str, ...]]]:
-    if catalog is not None:
-        if catalog not in caller.catalogs.names:
-            return []
-        return [(catalog, i) for i in caller.catalogs.get(catalog).list_tables()]
-    listing = caller.catalogs.list_tables()
-    if listing.failures and not listing.tables:
-        raise next(iter(listing.failures.values()))
-    return listing.tables
+    for served in served_tables(caller, None if catalog is None else (catalog,)):
+        if matches(served.name.schema):
+            yield served
 
 
 def _row(name: SqlName) -> dict[str, object]:
@@ -153,49 +129,3 @@ def _row(name: SqlName) -> dict[str, object]:
         "table_name": name.table,
         "table_type": TABLE,
     }
-
-
-# --- columns -------------------------------------------------------------------------------------
-
-
-def _each_with_columns(
-    found: Sequence[_Served],
-    caller: Caller,
-    pattern: str | None,
-    is_cancelled: Callable[[], bool],
-) -> Iterator[pa.Schema | None]:
-    """Yield the columns of each table, None where it is gone meanwhile."""
-
-    def columns(served: _Served) -> pa.Schema | None:
-        if is_cancelled():
-            raise Cancelled("nobody waits for the listing any more")
-        by_name = pattern is not None and served.name.table in (pattern, literal(pattern))
-        return _columns_of(served, caller, raises=by_name)
-
-    if all(caller.catalogs.get(served.name.catalog).is_local for served in found):
-        yield from map(columns, found)
-        return
-    with ThreadPoolExecutor(_LOADED_AT_ONCE, thread_name_prefix="listing") as pool:
-        # each in a context of its own, which knows the request
-        loading = [pool.submit(copy_context().run, columns, served) for served in found]
-        try:
-            for future in loading:
-                yield future.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _columns_of(served: _Served, caller: Caller, *, raises: bool) -> pa.Schema | None:
-    name = served.name
-    try:
-        table = caller.catalogs.get(name.catalog).load(served.identifier)
-        scan = resolve(table.metadata, ScanRequest(), view=caller.view(table))
-        return listed_schema(scan.projection, name)
-    except UnknownTable:
-        return None
-    except FloebergError as error:
-        if raises:
-            raise
-        # one that is damaged must not hide the others, nor be missing without a word
-        logger.warning("table not described", extra={"table": str(name), "error": str(error)})
-        return pa.schema([])

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.errors import UnsupportedSql
-from floeberg.protocol.expressions.model import TRUE, Expression
+from floeberg.protocol.expressions.model import Expression
 from floeberg.protocol.scans import ScanRequest
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.suggestions import quoted
@@ -93,10 +93,7 @@ def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:
             name,
             reference,
             _chosen(source.schema, columns),
-            # what is not a table of a catalog has no scan
-            TRUE
-            if reference.information_schema is not None
-            else pushed_filter(table, tables, session.zone),
+            pushed_filter(table, tables, session.zone),
         )
         for name, reference, (table, source), columns in zip(
             names, references, tables, needed, strict=True
