@@ -8,6 +8,7 @@ SEED ?=
 FILES ?=
 MINUTES ?= 10
 ONLY ?=
+BENCH ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -17,6 +18,8 @@ PARALLEL := --numprocesses $(JOBS) --maxprocesses 8 --dist worksteal
 RAY_READY := .venv/.ray-ready
 ORACLES_BIN := .venv-oracles/bin
 ORACLES_READY := .venv-oracles/.ready
+PEERS_READY := .venv-peers/.ready
+DAFT_READY := .venv-daft/.ready
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
@@ -30,7 +33,8 @@ help:
 	@echo "make screenshots    take the pictures of the status pages in docs/ again (needs Debian's chromium-driver)"
 	@echo "make test           the tests, doctests included"
 	@echo "make check          ruff, mypy, pyright and the import direction"
-	@echo "make bench          the benchmarks"
+	@echo "make bench          eight queries of 12 million trips, beside PyIceberg, Daft, Polars, DuckDB and pyarrow"
+	@echo "                    (BENCH=\"--tables trips --rounds 3\": a part of it; BENCH=--help)"
 	@echo "make bench-manifests   what manifests cost to decode and to prune"
 	@echo "make bench-memory   what clients that read little make a worker hold"
 	@echo "make bench-planning    what plans of up to a million files take, beside Iceberg Java, Polars and PyIceberg"
@@ -43,7 +47,7 @@ help:
 	@echo "make oracles        read and plan what Spark, PyIceberg and DuckDB write, and the other way round"
 	@echo "                    (needs Java 17; CORPUS=DIR: plan its tables as well)"
 	@echo "make ray            workers on a Ray cluster of several nodes, which are this machine (installs Ray)"
-	@echo "make clean          remove .venv, .venv-oracles and caches"
+	@echo "make clean          remove all of .venv* and caches"
 	@echo "JOBS=0              test and corpus in one process instead of one a core"
 	@echo "PYTHON=python3.12   the Python that .venv is made from (3.11 or newer)"
 
@@ -63,8 +67,8 @@ check: $(READY)
 	@$(BIN)/mypy & mypy=$$!; $(BIN)/pyright --pythonpath $(BIN)/python; pyright=$$?; \
 	  wait $$mypy && exit $$pyright  # both write when they are done, mypy long before
 
-bench: $(READY)
-	@$(BIN)/python -m tests.bench
+bench: $(READY) $(PEERS_READY) $(DAFT_READY)
+	@$(BIN)/python -m tests.bench.taxi --peers .venv-peers/bin/python --daft .venv-daft/bin/python $(BENCH)
 
 bench-manifests: $(READY)
 	@$(BIN)/python -m tests.bench.manifests
@@ -101,7 +105,7 @@ java-17:
 	  echo "Spark needs Java 17, and the 'java' on PATH is not that (Debian: openjdk-17-jre-headless)" >&2; exit 1; }
 
 clean:
-	@rm -rf .venv .venv-oracles .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@rm -rf .venv .venv-oracles .venv-peers .venv-daft .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
@@ -125,4 +129,19 @@ $(ORACLES_READY): pyproject.toml constraints.txt tests/oracles/requirements.txt
 	@$(ORACLES_BIN)/python -m pip install -qq --upgrade pip
 	@$(ORACLES_BIN)/python -m pip install -qq --constraint constraints.txt \
 	  --requirement tests/oracles/requirements.txt --editable '.[dev]'
+	@touch $@
+
+# the pins of these would conflict with floeberg's and with each other's
+$(PEERS_READY): tests/bench/taxi/peers.txt
+	@echo "setting up .venv-peers"
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install -qq --upgrade pip
+	@.venv-peers/bin/python -m pip install -qq --requirement $<
+	@touch $@
+
+$(DAFT_READY): tests/bench/taxi/daft.txt
+	@echo "setting up .venv-daft"
+	@$(PYTHON) -m venv .venv-daft
+	@.venv-daft/bin/python -m pip install -qq --upgrade pip
+	@.venv-daft/bin/python -m pip install -qq --requirement $<
 	@touch $@

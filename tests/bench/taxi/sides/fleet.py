@@ -1,0 +1,60 @@
+"""A coordinator and workers of a contender's own, and what they have used so far."""
+
+from __future__ import annotations
+
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from floeberg.embedded.up import Cluster, UpConfig
+
+_SENT = "floeberg_worker_bytes_total"
+# past any proxy that the environment names
+_HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Fleet:
+    """Runs over a warehouse from `with` on; but for the number of workers it has its defaults."""
+
+    def __init__(self, warehouse: Path, workers: int) -> None:
+        config = UpConfig(warehouse=str(warehouse), port=0, workers=workers, log_level="error")
+        self._cluster = Cluster(config)
+
+    def __enter__(self) -> Fleet:
+        self._cluster.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._cluster.__exit__(kind, error, traceback)
+
+    @property
+    def coordinator(self) -> str:
+        return self._cluster.coordinator
+
+    def processes(self) -> list[int]:
+        """Return the coordinator and the workers: all that this process has started."""
+        tasks = Path("/proc/self/task").iterdir()
+        return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+
+    def worker_processes(self) -> list[int]:
+        return [int(worker["pid"]) for worker in self._workers()]
+
+    def moved_bytes(self) -> int:
+        """Return the bytes of batches that workers have sent, to clients and to each other."""
+        return sum(_sent(str(worker["http"])) for worker in self._workers())
+
+    def _workers(self) -> list[dict[str, Any]]:
+        workers: Any = self._cluster.addresses()["workers"]
+        return list(workers)
+
+
+def _sent(address: str) -> int:
+    with _HTTP.open(f"{address}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return next(int(float(line.split()[1])) for line in lines if line.startswith(_SENT))
