@@ -63,10 +63,12 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """`sql` is in DuckDB's dialect, and names no tables but the inputs."""
+    """`sql` is in DuckDB's dialect, and names no tables but the inputs. `tree` is what it was
+    written from, shared and never changed."""
 
     sql: str
     inputs: tuple[Input, ...]
+    tree: Node
 
 
 def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:
@@ -100,7 +102,7 @@ def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:
         )
     ]
     _rewrite(tree, tables, names)
-    return Split(to_sql(tree), tuple(inputs))
+    return Split(to_sql(tree), tuple(inputs), tree)
 
 
 def _check_names(schema: Schema, reference: TableReference) -> None:
