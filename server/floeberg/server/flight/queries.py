@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from floeberg.protocol.commands import TableName
-from floeberg.protocol.errors import PlanTooLarge
+from floeberg.protocol.errors import FloebergError, PlanTooLarge
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.scans import ScanRequest, resolve
 from floeberg.protocol.sql_tickets import (
@@ -98,6 +98,14 @@ class Query:
         self._workers: Workers | None = None
         self._loaded: dict[TableName, LoadedTable] = {}
         self._tables: list[str] = []
+
+    def is_cancelled(self) -> bool:
+        """Say whether nobody waits for the query any more, or its time is over."""
+        try:
+            self.run.check()
+        except FloebergError:
+            return True
+        return False
 
     # --- scans -----------------------------------------------------------------------------------
 

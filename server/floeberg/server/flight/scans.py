@@ -88,6 +88,11 @@ class TableScan:
     is_restricted: bool
 
     @property
+    def label(self) -> str:
+        """What people call it."""
+        return self.table.name
+
+    @property
     def schema(self) -> pa.Schema:
         """The schema of its rows."""
         return arrow_schema(self.scan.projection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -14,9 +15,9 @@ from floeberg.protocol.requests import current_request
 from floeberg.protocol.sql_tickets import InputEndpoint, SqlInput, encode_rows
 from floeberg.protocol.types import Json
 from floeberg.server.access import Caller
-from floeberg.server.flight.endpoints import PlannedScan
+from floeberg.server.flight.endpoints import Endpoint, PlannedScan
 from floeberg.server.flight.queries import Computed, Queries, Query
-from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans, nobody_leaves
+from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans, TableScan, nobody_leaves
 from floeberg.server.sql.explained import EXPLAINED, explain_route
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.names import Session, Version
@@ -26,7 +27,7 @@ from floeberg.server.sql.roads import Road, Route, find_route
 from floeberg.server.sql.session_values import with_session_values
 from floeberg.server.sql.sessions import SessionOptions
 from floeberg.server.sql.statements import Kind, Statement, parse_statement
-from floeberg.server.sql.tables import MetadataRows, Tables, scans_of
+from floeberg.server.sql.tables import Tables, scans_of
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class SqlStatements:
             "query planned",
             extra={
                 "road": str(route.road),
-                "tables": [one.source.table.name for one in route.sources],
+                "tables": [one.source.label for one in route.sources],
                 "principal": caller.principal,
                 "endpoints": len(answer.endpoints),
                 "seconds": round(query.run.progress.seconds, 3),
@@ -110,15 +111,32 @@ def _answer(query: Query, route: Route, timezone: str) -> ScanAnswer:
     if route.road is Road.SCAN:
         return query.answer_scan(scans[0])
     planned = query.plan(scans)
-    if route.road is Road.PROJECTION:
-        endpoints = [
-            query.fragment(_computed(query, route, [(placed.endpoint,)]), placed, timezone)
-            for placed in query.placed(planned[0])
-        ]
-    else:
+    if route.road is Road.ENGINE:
         parts = [tuple(p.endpoint for p in query.placed(one, len(planned))) for one in planned]
         endpoints = [query.statement(_computed(query, route, parts), timezone)]
+    else:
+        endpoints = _in_fragments(query, route, planned[0], timezone)
     return query.answer(route.schema, endpoints, _described(route, planned))
+
+
+def _in_fragments(
+    query: Query, route: Route, planned: PlannedScan, timezone: str
+) -> list[Endpoint]:
+    """Return the endpoints of a statement that is computed of each endpoint of a scan by itself."""
+    placed = query.placed(planned)
+    statements = [_computed(query, route, [(one.endpoint,)]) for one in placed]
+    merge = route.merge
+    if merge is None:
+        return [
+            query.fragment(statement, one, timezone)
+            for statement, one in zip(statements, placed, strict=True)
+        ]
+    parts = tuple(
+        query.part(replace(statement, schema=merge.schema), one, timezone)
+        for statement, one in zip(statements, placed, strict=True)
+    )
+    merging = Computed(merge.sql, route.schema, (SqlInput(merge.name, merge.schema, parts),))
+    return [query.statement(merging, timezone)]
 
 
 def _computed(
@@ -128,11 +146,11 @@ def _computed(
     left = iter(endpoints)
     inputs = []
     for one in route.sources:
-        if isinstance(one.source, MetadataRows):
+        if isinstance(one.source, TableScan):
+            inputs.append(SqlInput(one.name, one.source.schema, next(left)))
+        else:
             rows = encode_rows(one.source.read(query))
             inputs.append(SqlInput(one.name, one.source.schema, rows=rows))
-        else:
-            inputs.append(SqlInput(one.name, one.source.schema, next(left)))
     return Computed(route.sql, route.schema, tuple(inputs))
 
 

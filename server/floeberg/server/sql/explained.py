@@ -10,14 +10,15 @@ from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.expressions.json_form import bound_to_named_json
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.server.flight.endpoints import PlannedScan
+from floeberg.server.flight.scans import TableScan
 from floeberg.server.sql.roads import Road, Route
-from floeberg.server.sql.tables import MetadataRows
 
 EXPLAINED = pa.schema([("item", pa.string()), ("value", pa.string())])
 
 _MEANINGS = {
     Road.SCAN: "scan: clients read the rows from the workers",
     Road.PROJECTION: "projection: workers name the columns of the scan anew",
+    Road.FRAGMENTS: "fragments: workers compute parts of the answer where they read the rows",
     Road.ENGINE: "engine: one worker computes the answer from the rows of the scans",
 }
 
@@ -34,14 +35,15 @@ def _rows(route: Route, planned: Sequence[PlannedScan]) -> Iterator[tuple[str, s
     yield "road", _MEANINGS[route.road]
     scans = iter(planned)
     for one in route.sources:
-        if isinstance(one.source, MetadataRows):
-            read = one.source
-            told = iter([("metadata table", f"{read.kind} of {read.table.name}")])
-        else:
+        if isinstance(one.source, TableScan):
             told = _scan_rows(next(scans))
+        else:
+            told = iter([("told by the coordinator", one.source.label)])
         yield from ((f"{one.name} {item}", value) for item, value in told)
     if route.sql:
-        yield "statement", route.sql
+        yield "fragment" if route.road is Road.FRAGMENTS else "statement", route.sql
+    if route.merge is not None:
+        yield "merge", route.merge.sql
 
 
 def _scan_rows(planned: PlannedScan) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,8 @@ The first that fits:
 
 - *scan*: the answer is that of one scan, which clients read from the workers;
 - *projection*: likewise, but for the columns' names and order, or the fields of structs;
+- *fragments*: workers compute parts of the answer from the shares of one scan that each of them
+  reads, and one of them merges the parts, if they are not the answer by themselves;
 - *engine*: a worker's SQL engine computes it from the rows of all scans.
 
 Knows what will be read, and what its rows are. Nothing is planned here.
@@ -11,7 +13,6 @@ Knows what will be read, and what its rows are. Nothing is planned here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -19,14 +20,16 @@ from functools import lru_cache
 import pyarrow as pa
 from sqlglot import exp
 
-from floeberg.process.sql.binding import bind_statement
+from floeberg.process.sql.binding import Binding
+from floeberg.protocol.errors import BadRequest, UnsupportedSql
 from floeberg.server.flight.scans import TableScan
+from floeberg.server.sql.fragments import fragments_of
 from floeberg.server.sql.names import Session
 from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.plain_scan import PlainScan, plain_scan
-from floeberg.server.sql.splitting import split
+from floeberg.server.sql.splitting import Split, split
 from floeberg.server.sql.statements import Statement
-from floeberg.server.sql.tables import MetadataRows, Tables
+from floeberg.server.sql.tables import Tables, ToldRows
 
 _BOUND_STATEMENTS = 1024
 """Remembered, so that a tool that prepares a statement and runs it, or runs it again and again with
@@ -36,6 +39,7 @@ other tickets, has it bound once."""
 class Road(StrEnum):
     SCAN = "scan"
     PROJECTION = "projection"
+    FRAGMENTS = "fragments"
     ENGINE = "engine"
 
 
@@ -44,21 +48,33 @@ class NamedSource:
     """What a statement reads under `name`."""
 
     name: str
-    source: TableScan | MetadataRows
+    source: TableScan | ToldRows
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What makes the answer of the rows of fragments, which have `schema`; it reads them under
+    `name`."""
+
+    sql: str
+    name: str
+    schema: pa.Schema
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """A query on its road: its rows have `schema`.
 
-    `sql` is computed of the sources; on the road of a scan there is none. That of a projection is
-    computed of each endpoint of the only scan by itself.
+    `sql` is computed of the sources; on the road of a scan there is none. That of a projection and
+    of fragments is computed of each endpoint of the only scan by itself, and what `merge` says of
+    all their rows.
     """
 
     road: Road
     schema: pa.Schema
     sources: tuple[NamedSource, ...]
     sql: str = ""
+    merge: Merge | None = None
 
 
 def find_route(statement: Statement, session: Session, tables: Tables) -> Route:
@@ -75,19 +91,44 @@ def find_route(statement: Statement, session: Session, tables: Tables) -> Route:
         return Route(Road.PROJECTION, plain.schema, (source,), _projection(plain, source.name))
     parts = split(statement, session, tables.schema)
     sources = tuple(NamedSource(one.name, tables.read(one)) for one in parts.inputs)
-    return Route(
-        Road.ENGINE, _bound_schema(parts.sql, sources, session.zone.name), sources, parts.sql
-    )
+    inputs = tuple((one.name, one.source.schema) for one in sources)
+    computed = _computed(parts, inputs, session.zone.name)
+    if computed.fragment and isinstance(sources[0].source, TableScan):
+        return Route(Road.FRAGMENTS, computed.schema, sources, computed.fragment, computed.merge)
+    return Route(Road.ENGINE, computed.schema, sources, parts.sql)
 
 
-def _bound_schema(sql: str, sources: Sequence[NamedSource], timezone: str) -> pa.Schema:
-    """Return the schema of the rows of a statement."""
-    return _bound(sql, tuple((one.name, one.source.schema) for one in sources), timezone)
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """The schema of a statement's rows, and how it is computed in fragments, if it is."""
+
+    schema: pa.Schema
+    fragment: str = ""
+    merge: Merge | None = None
 
 
 @lru_cache(maxsize=_BOUND_STATEMENTS)
-def _bound(sql: str, inputs: tuple[tuple[str, pa.Schema], ...], timezone: str) -> pa.Schema:
-    return bind_statement(sql, dict(inputs), timezone)
+def _computed(parts: Split, inputs: tuple[tuple[str, pa.Schema], ...], timezone: str) -> _Computed:
+    with Binding(dict(inputs), timezone) as binding:
+
+        def describe(sql: str) -> list[tuple[str, str]] | None:
+            try:
+                return binding.columns(sql)
+            except BadRequest:
+                return None
+
+        schema = binding.schema(parts.sql)
+        divided = fragments_of(parts, describe)
+        if divided is None:
+            return _Computed(schema)
+        if divided.merge is None:
+            return _Computed(schema, divided.fragment)
+        try:
+            merge = Merge(divided.merge, divided.name, binding.schema(divided.fragment))
+        except UnsupportedSql:
+            # parts of a type that is not sent between workers either
+            return _Computed(schema)
+        return _Computed(schema, divided.fragment, merge)
 
 
 def _projection(plain: PlainScan, name: str) -> str:

@@ -8,6 +8,7 @@ filtered or not, as the query does over the tables.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from itertools import count
 
@@ -68,7 +69,7 @@ class Split:
 
     sql: str
     inputs: tuple[Input, ...]
-    tree: Node
+    tree: Node = dataclasses.field(compare=False)
 
 
 def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:

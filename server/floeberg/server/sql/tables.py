@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from floeberg.protocol.arrow import arrow_schema
-from floeberg.protocol.errors import UnsupportedSql
 from floeberg.protocol.scans import ScanRequest
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.snapshots import Snapshot
 from floeberg.server.catalogs import LoadedTable
 from floeberg.server.flight.queries import Query
 from floeberg.server.flight.scans import TableScan
+from floeberg.server.sql.information_schema import (
+    AskedNames,
+    information_schema,
+    information_schema_table,
+)
 from floeberg.server.sql.lookup import Found, find_table
 from floeberg.server.sql.metadata_tables import metadata_schema, metadata_table
 from floeberg.server.sql.names import TableReference, Version
@@ -32,6 +37,10 @@ class MetadataRows:
     columns: Schema
 
     @property
+    def label(self) -> str:
+        return f"{self.kind} of {self.table.name}"
+
+    @property
     def schema(self) -> pa.Schema:
         return arrow_schema(self.columns)
 
@@ -42,6 +51,34 @@ class MetadataRows:
         return metadata_table(self.kind, self.table.metadata, self.snapshot, source, names)
 
 
+@dataclass(frozen=True, slots=True)
+class InformationRows:
+    """Columns of a view of the information schema, of those names at least that are `asked` for."""
+
+    view: str
+    columns: Schema
+    asked: AskedNames
+
+    @property
+    def label(self) -> str:
+        return f"information_schema.{self.view}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        return arrow_schema(self.columns)
+
+    def read(self, query: Query) -> pa.Table:
+        """Return the rows. Raises what listing tables does."""
+        names = [column.name for column in self.columns.fields]
+        return information_schema_table(
+            self.view, query.caller, query.is_cancelled, self.asked, names
+        )
+
+
+ToldRows: TypeAlias = MetadataRows | InformationRows
+"""What a coordinator tells by itself."""
+
+
 @dataclass(frozen=True)
 class Tables:
     """The tables of one query, each looked up once. Not safe to use from several threads."""
@@ -50,12 +87,9 @@ class Tables:
     _found: dict[TableReference, Found] = field(default_factory=dict)
 
     def find(self, reference: TableReference) -> Found:
-        """Return the table that is meant. Raises `UnknownTable`, and `UnsupportedSql` for what is
-        no table of a catalog."""
+        """Return the table that is meant. Raises `UnknownTable`."""
         found = self._found.get(reference)
         if found is None:
-            if reference.information_schema is not None:
-                raise UnsupportedSql("information_schema is not served; list tables by the client")
             found = find_table(reference, self.query.load, self.query.neighbours)
             self._found[reference] = found
         return found
@@ -65,6 +99,8 @@ class Tables:
 
         Raises `NotPermitted` for a metadata table of what the caller may not read all of.
         """
+        if reference.information_schema is not None:
+            return information_schema(reference.information_schema)
         found = self.find(reference)
         kind = found.meaning.metadata_table
         if kind is None:
@@ -80,8 +116,11 @@ class Tables:
             return None
         return self.query.scan(found.table, scan.request(found.meaning.version))
 
-    def read(self, one: Input) -> TableScan | MetadataRows:
+    def read(self, one: Input) -> TableScan | ToldRows:
         """Return what an input of a statement reads."""
+        view = one.table.information_schema
+        if view is not None:
+            return InformationRows(view, Schema(tuple(one.columns)), AskedNames.of(one.filter))
         found = self.find(one.table)
         kind = found.meaning.metadata_table
         if kind is None:
@@ -93,7 +132,7 @@ class Tables:
         return self.query.scan(found.table, _whole(found.meaning.version))
 
 
-def scans_of(sources: Sequence[TableScan | MetadataRows]) -> list[TableScan]:
+def scans_of(sources: Sequence[TableScan | ToldRows]) -> list[TableScan]:
     return [source for source in sources if isinstance(source, TableScan)]
 
 
