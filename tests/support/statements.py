@@ -42,6 +42,8 @@ class WholeTables:
         session: SessionOptions,
         caller: Caller,
         is_cancelled: IsCancelled,
+        *,
+        one_endpoint: bool = False,
     ) -> ScanAnswer:
         command, is_limited = _read(sql, session)
         if is_limited:

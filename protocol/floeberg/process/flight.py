@@ -55,6 +55,11 @@ def cancellation(
     return is_cancelled
 
 
+ONE_ENDPOINT_HEADER = "x-floeberg-single-endpoint"
+"""Asks, where it is `true`, for answers of one endpoint that is read where the answer came from:
+some clients read no other."""
+
+
 class _Call(fl.ServerMiddleware):
     """What one call's headers say of its caller, and a token to answer it with."""
 
@@ -63,9 +68,12 @@ class _Call(fl.ServerMiddleware):
         authorization: Sequence[str | bytes],
         cookies: Sequence[str | bytes] = (),
         token: str | None = None,
+        *,
+        wants_one_endpoint: bool = False,
     ) -> None:
         self.authorization = authorization
         self.cookies = cookies
+        self.wants_one_endpoint = wants_one_endpoint
         self._token = token
 
     def sending_headers(self) -> dict[str, list[str] | list[bytes]]:
@@ -81,7 +89,10 @@ class _Calls(fl.ServerMiddlewareFactory):
     def start_call(self, info: fl.CallInfo, headers: Mapping[str, list[Any]]) -> _Call:
         authorization = headers.get("authorization", [])
         if info.method != fl.FlightMethod.HANDSHAKE or not self._gate.demands:
-            return _Call(authorization, headers.get("cookie", []))
+            asked = [_text(value).lower() for value in headers.get(ONE_ENDPOINT_HEADER, [])]
+            return _Call(
+                authorization, headers.get("cookie", []), wants_one_endpoint="true" in asked
+            )
         with as_flight_errors():
             return _Call((), token=self._gate.log_in(authorization))
         raise AssertionError("as_flight_errors raises what is raised within")
@@ -218,6 +229,10 @@ class FlightService(fl.FlightServerBase):
         return self._gate.admit(
             _call(context).authorization, _text(context.peer_identity()), _text(context.peer())
         )
+
+    def wants_one_endpoint(self, context: fl.ServerCallContext) -> bool:
+        """Say whether the call asks so by `ONE_ENDPOINT_HEADER`."""
+        return _call(context).wants_one_endpoint
 
     def carried(self, context: fl.ServerCallContext) -> Mapping[str, Json]:
         """Return what the client carries for this service, after `principal` has let it in. Raises

@@ -98,7 +98,13 @@ class CoordinatorServer(FlightService):
                 return _listing_info(command, descriptor)
             else:
                 session = self._session(context)
-                answer = self._sql.info(command, session, caller, cancellation(context))
+                answer = self._sql.info(
+                    command,
+                    session,
+                    caller,
+                    cancellation(context),
+                    one_endpoint=self.wants_one_endpoint(context),
+                )
             return _flight_info(answer, descriptor)
 
     def get_schema(  # type: ignore[override]

@@ -23,7 +23,7 @@ from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.names import Session, Version
 from floeberg.server.sql.occurrences import find_tables
 from floeberg.server.sql.parameters import Parameter
-from floeberg.server.sql.roads import Road, Route, find_route
+from floeberg.server.sql.roads import Road, Route, find_route, in_one_endpoint
 from floeberg.server.sql.session_values import with_session_values
 from floeberg.server.sql.sessions import SessionOptions
 from floeberg.server.sql.statements import Kind, Statement, parse_statement
@@ -67,8 +67,11 @@ class SqlStatements:
         session: SessionOptions,
         caller: Caller,
         is_cancelled: IsCancelled,
+        *,
+        one_endpoint: bool = False,
     ) -> ScanAnswer:
-        """Plan the query and return its endpoints.
+        """Plan the query and return its endpoints: just `one_endpoint`, without locations, for
+        clients that read no other.
 
         Raises what is wrong with the statement, and what planning its scans raises.
         """
@@ -78,7 +81,13 @@ class SqlStatements:
             return self._explained(statement, known, caller, is_cancelled)
         with self._queries.planning(_label(statement), caller, is_cancelled) as query:
             route = find_route(statement, known, Tables(query))
+            if one_endpoint:
+                route = in_one_endpoint(route)
             answer = _answer(query, route, known.zone.name)
+            if one_endpoint:
+                # its ticket is redeemed at the coordinator, which has a worker do it
+                endpoints = tuple(replace(one, locations=()) for one in answer.endpoints)
+                answer = replace(answer, endpoints=endpoints)
         logger.info(
             "query planned",
             extra={

@@ -13,7 +13,7 @@ Knows what will be read, and what its rows are. Nothing is planned here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -141,3 +141,16 @@ def _projection(plain: PlainScan, name: str) -> str:
             node = exp.Dot(this=node, expression=exp.to_identifier(field.name, quoted=True))
         columns.append(exp.alias_(node, column.name, quoted=True))
     return to_sql(exp.select(*columns).from_(exp.to_identifier(name)))
+
+
+def in_one_endpoint(route: Route) -> Route:
+    """Return a route to the same rows whose answer is a single endpoint."""
+    match route.road, route.merge:
+        case Road.SCAN, _:
+            (only,) = route.sources
+            sql = to_sql(exp.select("*").from_(exp.to_identifier(only.name)))
+            return replace(route, road=Road.ENGINE, sql=sql)
+        case Road.PROJECTION | Road.FRAGMENTS, None:
+            return replace(route, road=Road.ENGINE)
+        case _:
+            return route

@@ -76,8 +76,11 @@ class Statements(Protocol):
         session: SessionOptions,
         caller: Caller,
         is_cancelled: IsCancelled,
+        *,
+        one_endpoint: bool = False,
     ) -> ScanAnswer:
-        """Plan the query and return its endpoints, of exactly the schema that `schema` told.
+        """Plan the query and return its endpoints, of exactly the schema that `schema` told; just
+        `one_endpoint`, without locations, for clients that read no other.
 
         Raises `Cancelled` soon after `is_cancelled` says so.
         """
@@ -133,6 +136,8 @@ class SqlService:
         session: SessionOptions,
         caller: Caller,
         is_cancelled: IsCancelled,
+        *,
+        one_endpoint: bool = False,
     ) -> ScanAnswer:
         """Plan a query. A prepared one runs in the session that it was prepared in.
 
@@ -141,7 +146,12 @@ class SqlService:
         """
         asked = self._statement(command, session)
         return self._statements.info(
-            asked.sql, asked.parameters, asked.session, caller, is_cancelled
+            asked.sql,
+            asked.parameters,
+            asked.session,
+            caller,
+            is_cancelled,
+            one_endpoint=one_endpoint,
         )
 
     def prepare(self, request: PrepareRequest, session: SessionOptions, caller: Caller) -> Prepared:
