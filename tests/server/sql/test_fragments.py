@@ -46,8 +46,8 @@ def engine(table: pa.Table) -> Iterator[Engine]:
             "SELECT s AS k, avg(p) FROM t GROUP BY k ORDER BY k LIMIT 3",
             'SELECT "t"."s" AS c0, SUM("t"."p") AS c1, COUNT("t"."p") AS c2 FROM i0 AS "t"'
             ' GROUP BY "t"."s"',
-            'SELECT c0 AS "k", (CAST(SUM(c1) AS DOUBLE) / SUM(c2)) AS "avg(p)" FROM parts'
-            " GROUP BY c0 ORDER BY 1 LIMIT 3",
+            'SELECT c0 AS "k", (ROUND(CAST(SUM(c1) AS DOUBLE) * 1e2) / (SUM(c2) * 1e2)) AS "avg(p)"'
+            " FROM parts GROUP BY c0 ORDER BY 1 LIMIT 3",
         ),
         (
             "SELECT max(i), max(i) + 1 AS more FROM t WHERE s = 'a' HAVING count(*) > 1",

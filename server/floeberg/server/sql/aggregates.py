@@ -7,8 +7,9 @@ but for sums of floats in their last bits, which the engine does not promise by 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
+from typing import Protocol
 
 from sqlglot import exp
 from sqlglot.expressions.core import Expr
@@ -17,8 +18,17 @@ from sqlglot.expressions.core import Expression as Node
 from floeberg.server.sql.parsing import DIALECT
 from floeberg.server.sql.unmergeable import AGGREGATES, Undivided, function_called
 
-AddPart = Callable[[Node], exp.Column]
-"""Takes an expression of a fragment, and returns the column that has its values."""
+_DECIMAL = re.compile(r"DECIMAL\(\d+,(\d+)\)")
+
+
+class AddPart(Protocol):
+    """Takes an expression of a fragment, and returns the column that has its values; and says the
+    type of such a column, where it is known yet."""
+
+    def add(self, expression: Node, /) -> exp.Column: ...
+
+    def type_of(self, column: exp.Column, /) -> str | None: ...
+
 
 _SAME = {
     "min": "MIN",
@@ -104,9 +114,9 @@ def distinct_argument(aggregate: Aggregate) -> Node:
     return exp.Case(ifs=[exp.If(this=aggregate.filter.copy(), true=aggregate.argument.copy())])
 
 
-def merged(aggregate: Aggregate, add_part: AddPart) -> Node:
-    """Return the aggregate over all rows in terms of the parts that it needs, which `add_part`
-    takes; of a distinct one, the part is its distinct values. Its type is that of the aggregate.
+def merged(aggregate: Aggregate, parts: AddPart) -> Node:
+    """Return the aggregate over all rows in terms of the parts that it needs, which `parts` takes;
+    of a distinct one, the part is its distinct values. Its type is that of the aggregate.
 
     Raises `Undivided` for what is not made of parts.
     """
@@ -114,22 +124,34 @@ def merged(aggregate: Aggregate, add_part: AddPart) -> Node:
     if aggregate.is_distinct:
         if name not in {"count", "sum", *_AVERAGES}:
             raise Undivided
-        values = exp.Distinct(expressions=[add_part(distinct_argument(aggregate))])
+        values = exp.Distinct(expressions=[parts.add(distinct_argument(aggregate))])
         return _call(name.upper(), values)
     if name == "count":
         # without fragments there are no parts, and still a count
-        counts = _sum(add_part(_part(aggregate, name)))
+        counts = _sum(parts.add(_part(aggregate, name)))
         count = exp.Coalesce(this=counts, expressions=[exp.Literal.number(0)])
         return exp.cast(count, "BIGINT", dialect=DIALECT)
     if name in _SUMS:
-        return _sum(add_part(_part(aggregate, name)))
+        return _sum(parts.add(_part(aggregate, name)))
     if name in _AVERAGES:
-        total = exp.cast(_sum(add_part(_part(aggregate, "sum"))), "DOUBLE", dialect=DIALECT)
-        counts = _sum(add_part(_part(aggregate, "count")))
-        return exp.Paren(this=exp.Div(this=total, expression=counts))
+        return _average(aggregate, parts)
     if name in _SAME:
-        return _call(_SAME[name], add_part(_part(aggregate, name)))
+        return _call(_SAME[name], parts.add(_part(aggregate, name)))
     raise Undivided
+
+
+def _average(aggregate: Aggregate, parts: AddPart) -> Node:
+    sums = parts.add(_part(aggregate, "sum"))
+    total: Node = exp.cast(_sum(sums), "DOUBLE", dialect=DIALECT)
+    count = _sum(parts.add(_part(aggregate, "count")))
+    decimal = _DECIMAL.fullmatch(parts.type_of(sums) or "")
+    if decimal is not None and int(decimal[1]):
+        # the engine divides whole numbers, and rounds once; who rounds the average to fewer digits
+        # would see another rounding of a half
+        power = exp.Literal.number(f"1e{decimal[1]}")
+        total = _call("ROUND", exp.Mul(this=total, expression=power))
+        count = exp.Paren(this=exp.Mul(this=count, expression=power.copy()))
+    return exp.Paren(this=exp.Div(this=total, expression=count))
 
 
 def _part(aggregate: Aggregate, function: str) -> Node:

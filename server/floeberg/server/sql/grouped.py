@@ -50,7 +50,8 @@ def divided(
     keys = query.keys()
     order = query.order()
     having = query.having()
-    distinct = _distinct_values([*query.items, *order, *([having] if having else [])])
+    clauses = [*query.items, *order, *([] if having is None else [having])]
+    distinct = _distinct_values(clauses)
     key_columns = [(key, query.parts.add(key)) for key in keys]
     inner_keys = [*keys, *(value for value in distinct if value not in keys)]
     for value in distinct:
@@ -60,6 +61,12 @@ def divided(
     def over_parts(node: Node) -> Node:
         return node.copy().transform(rewrite, copy=False)
 
+    # what they need, before its types are known
+    for clause in clauses:
+        over_parts(clause)
+    fragment = _fragment(select, rows, query.parts, inner_keys)
+    columns = described(fragment, describe)
+    query.parts.tell(columns)
     merging = exp.Select(
         expressions=[
             exp.alias_(over_parts(item), exp.to_identifier(name, quoted=True))
@@ -77,8 +84,7 @@ def divided(
     for key in ("limit", "offset", "distinct"):
         if (kept := select.args.get(key)) is not None:
             merging.set(key, kept.copy())
-    fragment = _fragment(select, rows, query.parts, inner_keys)
-    merging.set("from_", reading(parts_name, described(fragment, describe)))
+    merging.set("from_", reading(parts_name, columns))
     return fragment, merging
 
 
@@ -226,7 +232,7 @@ def _rewriting(keys: Sequence[tuple[Node, exp.Column]], parts: Parts) -> Callabl
             raise Undivided
         aggregate = aggregate_of(node)
         if aggregate is not None:
-            return merged(aggregate, parts.add)
+            return merged(aggregate, parts)
         if isinstance(node, exp.Column):
             raise Undivided  # neither grouped by nor aggregated
         return node

@@ -37,6 +37,7 @@ class Parts:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._columns: list[tuple[str, Node]] = []
+        self._types: dict[str, str] = {}
 
     def add(self, expression: Node) -> exp.Column:
         """Return the column that has the values of `expression`."""
@@ -49,6 +50,14 @@ class Parts:
         name = self._names.take(f"c{len(self._columns)}")
         self._columns.append((name, expression))
         return exp.column(name)
+
+    def type_of(self, column: exp.Column) -> str | None:
+        """Return the type of a column as the engine writes it, None before it was told."""
+        return self._types.get(str(column.name))
+
+    def tell(self, columns: Sequence[tuple[str, str]]) -> None:
+        """Take the names and types of the fragments' columns."""
+        self._types.update(columns)
 
     def items(self) -> list[Node]:
         """Return the fragments' select list."""
