@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from floeberg.protocol.schema import Schema
 from floeberg.server.sql.names import Session, TableReference
 from floeberg.server.sql.splitting import Input, split
 from floeberg.server.sql.statements import parse_statement
-from tests.sql.tpch.generated import QUERIES, TABLES, generate
-from tests.sql.tpch.lake import generated_schema
+from tests.sql.tpch.generated import QUERIES, TABLES
+from tests.sql.tpch.lake import NAMESPACE, generated_schema
 
 EUROPE = ["=", "r_name", "EUROPE"]
 GERMANY = ["=", "n_name", "GERMANY"]
@@ -127,11 +128,10 @@ PUSHED: dict[int, list[tuple[str, list[Any]]]] = {
 """The tables that are not read whole, as they stand in each query, with their filters."""
 
 
-@pytest.fixture(scope="module")
-def schemas(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Schema]:
-    directory = tmp_path_factory.mktemp("tpch")
-    generate(directory, 0.001, parts=1)
-    return {table: Schema.from_json(generated_schema(directory, table)) for table in TABLES}
+@pytest.fixture(scope="session")
+def schemas(lake: Path) -> Mapping[str, Schema]:
+    warehouse = lake / NAMESPACE
+    return {table: Schema.from_json(generated_schema(warehouse, table)) for table in TABLES}
 
 
 def inputs(text: str, schemas: Mapping[str, Schema]) -> tuple[Input, ...]:
