@@ -137,7 +137,12 @@ QUERIES = [
     ("fragments", "SELECT upper(region) AS r, id % 7 AS m FROM db.orders WHERE id % 2 = 0"),
     ("fragments", "SELECT count(*), sum(id), min(moment), max(region), avg(id) FROM db.orders"),
     ("fragments", "SELECT region, count(*) AS n FROM db.orders GROUP BY 1 HAVING count(*) > 1"),
-    ("fragments", "SELECT count(*) FROM db.orders WHERE 1 = 0"),
+    ("fragments", "SELECT count(*) FROM db.orders"),
+    ("fragments", "SELECT count(*) AS n, count(1) FROM db.orders WHERE region IS NULL"),
+    ("fragments", "SELECT count(*) FROM db.orders WHERE id >= 300"),
+    ("metadata", "SELECT count(*) FROM db.orders WHERE 1 = 0"),
+    ("metadata", "SELECT count(*) FROM db.people"),
+    ("metadata", "SELECT count(*) AS n, count(1) FROM db.people WHERE id IS NOT NULL"),
     ("fragments", "SELECT DISTINCT region FROM db.orders"),
     ("fragments", "SELECT id, moment FROM db.orders ORDER BY moment DESC, id LIMIT 7"),
     ("fragments", "SELECT count(DISTINCT region) FROM db.orders"),
@@ -372,12 +377,12 @@ def restricted(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        ("SELECT count(*) FROM db.orders", 250),
+        ("SELECT count(*) FROM db.orders", 251),
         ("SELECT count(*) FROM db.orders WHERE region = 'us'", 0),
         ("SELECT count(amount) FROM db.orders", 0),
-        ("SELECT count(*) FROM (SELECT region AS r FROM db.orders)", 250),
-        ("SELECT count(*) FROM db.orders a JOIN db.orders b USING (id)", 250),
-        ("SELECT count(*) FROM (SELECT id FROM db.orders WHERE region IS NULL OR true)", 250),
+        ("SELECT count(*) FROM (SELECT region AS r FROM db.orders)", 251),
+        ("SELECT count(*) FROM db.orders a JOIN db.orders b USING (id)", 251),
+        ("SELECT count(*) FROM (SELECT id FROM db.orders WHERE region IS NULL OR true)", 251),
     ],
 )
 def test_policies_hold_on_every_road(restricted: dbapi.Connection, sql: str, expected: int) -> None:

@@ -31,7 +31,7 @@ from floeberg.server.flight.at_once import Planned
 from floeberg.server.flight.endpoints import Endpoint, PlannedScan, Workers, worker_locations
 from floeberg.server.flight.query_limits import check_plans, statement_limits
 from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans, TableScan
-from floeberg.server.planning import CountResult, ManifestSource, PlanRun, Stopwatch
+from floeberg.server.planning import ManifestSource, PlanRun, Stopwatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +154,6 @@ class Query:
             )
         self._tables = list(dict.fromkeys(p.table.name for p in planned))
         return planned
-
-    def count(self, scan: TableScan) -> CountResult:
-        """Return how many rows metadata counts in a scan."""
-        return self._scans.count_resolved(scan, self.run)
 
     def placed(self, planned: PlannedScan, scans: int = 1) -> list[Placed]:
         """Return the endpoints of one of so many `scans`, for workers to read."""

@@ -315,11 +315,8 @@ class Scans:
         caller = caller or self._anybody
         with self._run(command, caller, is_cancelled, "count") as run:
             found = self._resolve(command, caller, Stopwatch(enter=run.enter), run)
-            return self.count_resolved(found, run), found.scan
-
-    def count_resolved(self, found: TableScan, run: PlanRun) -> CountResult:
-        """Return how many rows metadata counts in a scan that was resolved."""
-        return count(found.scan, self._storage(found.table), self._cache(found.table), run)
+            storage = self._storage(found.table)
+            return count(found.scan, storage, self._cache(found.table), run), found.scan
 
     def worker_locations(self) -> tuple[str, ...]:
         """Return where tickets may be redeemed now, as an endpoint would name it."""

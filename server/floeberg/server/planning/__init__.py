@@ -1,5 +1,6 @@
 """Planning: which files a scan must read, which deletes apply to them, and who reads what."""
 
+from floeberg.server.planning.counting import count_tasks
 from floeberg.server.planning.explaining import explain
 from floeberg.server.planning.manifest_cache import ManifestCache
 from floeberg.server.planning.manifest_source import ManifestSource
@@ -34,6 +35,7 @@ __all__ = [
     "Stopwatch",
     "Turns",
     "count",
+    "count_tasks",
     "explain",
     "plan_files",
     "rest_json",

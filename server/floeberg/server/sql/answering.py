@@ -18,12 +18,13 @@ from floeberg.server.access import Caller
 from floeberg.server.flight.endpoints import Endpoint, PlannedScan
 from floeberg.server.flight.queries import Computed, Queries, Query
 from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans, TableScan, nobody_leaves
+from floeberg.server.planning import count_tasks
 from floeberg.server.sql.explained import EXPLAINED, explain_route
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.names import Session, Version
 from floeberg.server.sql.occurrences import find_tables
 from floeberg.server.sql.parameters import Parameter
-from floeberg.server.sql.roads import Road, Route, find_route, in_one_endpoint
+from floeberg.server.sql.roads import Merge, Road, Route, find_route, in_one_endpoint
 from floeberg.server.sql.session_values import with_session_values
 from floeberg.server.sql.sessions import SessionOptions
 from floeberg.server.sql.statements import Kind, Statement, parse_statement
@@ -115,7 +116,8 @@ class SqlStatements:
 
 
 def _answer(query: Query, route: Route, timezone: str) -> ScanAnswer:
-    query.admit()
+    if route.counted is None:
+        query.admit()  # what metadata counts needs no worker
     scans = scans_of([one.source for one in route.sources])
     if route.road is Road.SCAN:
         return query.answer_scan(scans[0])
@@ -132,6 +134,15 @@ def _in_fragments(
     query: Query, route: Route, planned: PlannedScan, timezone: str
 ) -> list[Endpoint]:
     """Return the endpoints of a statement that is computed of each endpoint of a scan by itself."""
+    if route.counted is not None:
+        known = count_tasks(planned.plan.tasks)
+        if known.is_exact:
+            numbers = [pa.array([known.rows], field.type) for field in route.schema]
+            return [query.told(_rows(pa.Table.from_arrays(numbers, schema=route.schema)))]
+        planned = replace(planned, plan=replace(planned.plan, tasks=known.to_read))
+        parts_of = route.counted.fragments(route.sources[0].name, known.rows)
+        counts = Merge(parts_of.merge or "", parts_of.name, pa.schema([("c0", pa.int64())]))
+        route = replace(route, sql=parts_of.fragment, merge=counts)
     placed = query.placed(planned)
     statements = [_computed(query, route, [(one.endpoint,)]) for one in placed]
     merge = route.merge
@@ -165,9 +176,11 @@ def _computed(
 
 def _told(query: Query, rows: pa.Table) -> ScanAnswer:
     """Return the answer whose rows are known already."""
-    one = SqlInput("i0", rows.schema, rows=encode_rows(rows))
-    endpoint = query.told(Computed("", rows.schema, (one,)))
-    return query.answer(rows.schema, [endpoint], dump_json(_request_id()))
+    return query.answer(rows.schema, [query.told(_rows(rows))], dump_json(_request_id()))
+
+
+def _rows(rows: pa.Table) -> Computed:
+    return Computed("", rows.schema, (SqlInput("i0", rows.schema, rows=encode_rows(rows)),))
 
 
 def _described(route: Route, planned: list[PlannedScan]) -> bytes:

@@ -11,6 +11,7 @@ from floeberg.protocol.expressions.json_form import bound_to_named_json
 from floeberg.protocol.expressions.model import TRUE
 from floeberg.server.flight.endpoints import PlannedScan
 from floeberg.server.flight.scans import TableScan
+from floeberg.server.planning import count_tasks
 from floeberg.server.sql.roads import Road, Route
 
 EXPLAINED = pa.schema([("item", pa.string()), ("value", pa.string())])
@@ -32,7 +33,10 @@ def explain_route(route: Route, planned: Sequence[PlannedScan]) -> pa.Table:
 
 
 def _rows(route: Route, planned: Sequence[PlannedScan]) -> Iterator[tuple[str, str]]:
-    yield "road", _MEANINGS[route.road]
+    if route.counted is not None and count_tasks(planned[0].plan.tasks).is_exact:
+        yield "road", "metadata: the coordinator counts the rows, and none is read"
+    else:
+        yield "road", _MEANINGS[route.road]
     scans = iter(planned)
     for one in route.sources:
         if isinstance(one.source, TableScan):

@@ -23,6 +23,7 @@ from sqlglot import exp
 from floeberg.process.sql.binding import Binding
 from floeberg.protocol.errors import BadRequest, UnsupportedSql
 from floeberg.server.flight.scans import TableScan
+from floeberg.server.sql.counted import Counted, counted
 from floeberg.server.sql.fragments import fragments_of
 from floeberg.server.sql.names import Session
 from floeberg.server.sql.parsing import to_sql
@@ -75,6 +76,8 @@ class Route:
     sources: tuple[NamedSource, ...]
     sql: str = ""
     merge: Merge | None = None
+    counted: Counted | None = None
+    """Where the answer is how many rows the only scan has: metadata may know that of files."""
 
 
 def find_route(statement: Statement, session: Session, tables: Tables) -> Route:
@@ -93,8 +96,15 @@ def find_route(statement: Statement, session: Session, tables: Tables) -> Route:
     sources = tuple(NamedSource(one.name, tables.read(one)) for one in parts.inputs)
     inputs = tuple((one.name, one.source.schema) for one in sources)
     computed = _computed(parts, inputs, session.zone.name)
-    if computed.fragment and isinstance(sources[0].source, TableScan):
-        return Route(Road.FRAGMENTS, computed.schema, sources, computed.fragment, computed.merge)
+    first = sources[0].source if sources else None
+    if computed.fragment and isinstance(first, TableScan):
+        if (count := counted(statement, session, tables.schema)) is not None:
+            # the filter that is exact, of the columns that cost least
+            exact = tables.filtered(first, count.scan)
+            sources = (NamedSource(sources[0].name, exact),)
+        return Route(
+            Road.FRAGMENTS, computed.schema, sources, computed.fragment, computed.merge, count
+        )
     return Route(Road.ENGINE, computed.schema, sources, parts.sql)
 
 

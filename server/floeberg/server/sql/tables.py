@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -115,6 +115,12 @@ class Tables:
         if found.meaning.metadata_table is not None:
             return None
         return self.query.scan(found.table, scan.request(found.meaning.version))
+
+    def filtered(self, scan: TableScan, plain: PlainScan) -> TableScan:
+        """Return the columns of `scan` of the rows of `plain`, a scan of the same table."""
+        version = self.find(plain.table).meaning.version
+        request = replace(plain.request(version), select=scan.scan.request.select)
+        return self.query.scan(scan.table, request)
 
     def read(self, one: Input) -> TableScan | ToldRows:
         """Return what an input of a statement reads."""
