@@ -243,7 +243,8 @@ class FlightService(fl.FlightServerBase):
     def have_carried(self, context: fl.ServerCallContext, content: Mapping[str, Json]) -> None:
         """Tell the client, in the headers of the answer, to carry `content` from now on. Raises
         `BadCommand` for too much."""
-        for name, value in self._gate.to_carry(_call(context).authorization, content):
+        call = _call(context)
+        for name, value in self._gate.to_carry(call.authorization, content, call.cookies):
             context.add_header(name, value)
 
     def _refuse(self, context: fl.ServerCallContext, call: str) -> NoReturn:

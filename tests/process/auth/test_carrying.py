@@ -90,6 +90,18 @@ def test_what_is_carried_is_replaced_and_does_not_grow():
     assert asks.carried([]) == {}
 
 
+def test_the_later_of_token_and_cookie_counts():
+    asks = gate()
+    token, cookie = carried_by(dict(asks.to_carry([], {"ref": "a"})))
+    later_token, later_cookie = carried_by(dict(asks.to_carry(token, {"ref": "b"}, cookie)))
+
+    for shown in ((token, later_cookie), (later_token, cookie), (later_token, later_cookie)):
+        assert asks.carried(*shown) == {"ref": "b"}
+    # a client that has lost one of them goes on from the later one
+    last, _ = carried_by(dict(asks.to_carry(token, {"ref": "c"}, later_cookie)))
+    assert asks.carried(last, later_cookie) == {"ref": "c"}
+
+
 def test_a_token_for_somebody_else_is_left_alone():
     asks = gate()
 

@@ -167,19 +167,16 @@ class Gate:
     ) -> Mapping[str, Json]:
         """Return what a client was given to carry, nothing for a client that was given nothing.
 
-        The arguments are the values of the headers `authorization`, which goes first, and `cookie`.
-        Raises `Unauthenticated` for what can't be read.
+        The arguments are the values of the headers `authorization` and `cookie`, of which the later
+        one counts. Raises `Unauthenticated` for what can't be read.
         """
-        carrier = self._carrier(authorization)
-        if carrier is not None:
-            return carrier.content
-        for value in cookie_values(cookies):
-            if value:
-                return open_carrier(value, self._keyring).content
-        return {}
+        return self._latest(authorization, cookies).content
 
     def to_carry(
-        self, authorization: Sequence[str | bytes], content: Mapping[str, Json]
+        self,
+        authorization: Sequence[str | bytes],
+        content: Mapping[str, Json],
+        cookies: Sequence[str | bytes] = (),
     ) -> Iterator[tuple[str, str]]:
         """Yield headers of an answer that have the client carry `content` from now on, instead of
         what its call came with; an empty one has it drop the cookie.
@@ -189,10 +186,11 @@ class Gate:
         """
         held = self._carrier(authorization)
         own = None if held else self._bearer_token(authorization)
-        cookie = seal_carrier(Carrier(content), self._keyring) if content else None
+        turn = self._latest(authorization, cookies).turn + 1
+        cookie = seal_carrier(Carrier(content, turn=turn), self._keyring) if content else None
         headers = [("set-cookie", set_cookie(cookie))]
         if held or own is None or self.demands or own.startswith(PREFIX):
-            carrier = Carrier(content, held.bearer if held else own)
+            carrier = Carrier(content, held.bearer if held else own, turn)
             headers.append(("authorization", f"Bearer {seal_carrier(carrier, self._keyring)}"))
         if sum(len(value) for _, value in headers) > _MOST_CARRIED:
             raise BadCommand(
@@ -200,6 +198,15 @@ class Gate:
                 " fewer or shorter options"
             )
         yield from headers
+
+    def _latest(
+        self, authorization: Sequence[str | bytes], cookies: Sequence[str | bytes]
+    ) -> Carrier:
+        token = self._carrier(authorization)
+        found = [] if token is None else [token]
+        found += [open_carrier(value, self._keyring) for value in cookie_values(cookies) if value]
+        # of equals, max takes the first: the token
+        return max(found, key=lambda carrier: carrier.turn, default=Carrier({}))
 
     def _own(self, credentials: Credentials | None) -> Credentials | None:
         """Return a client's own credentials, where it carries them for us."""
