@@ -5,8 +5,10 @@ JOBS ?= auto
 KEEP ?=
 N ?= 1000
 SEED ?=
+QUERIES ?=
 FILES ?=
 MINUTES ?= 10
+SF ?= 1
 ONLY ?=
 BENCH ?=
 
@@ -25,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning corpus fuzz hostile chaos oracles java-17 ray clean
+.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning tpch corpus fuzz hostile chaos oracles java-17 ray clean
 .DEFAULT_GOAL := help
 
 help:
@@ -39,6 +41,7 @@ help:
 	@echo "make bench-memory   what clients that read little make a worker hold"
 	@echo "make bench-planning    what plans of up to a million files take, beside Iceberg Java, Polars and PyIceberg"
 	@echo "                    (FILES=\"1000 100000\", ONLY=floeberg without the others; else needs Java 17)"
+	@echo "make tpch           TPC-H's queries over a fleet, beside DuckDB (SF=1 QUERIES=\"1 6\")"
 	@echo "make fuzz           compare with a plain reader on random tables (N=1000 SEED=…)"
 	@echo "make hostile        attack a fleet with tampered tickets, tokens and commands (N=100000 SEED=…)"
 	@echo "make chaos          kill workers and coordinators under load, on an object store that fails, and compare"
@@ -79,6 +82,9 @@ bench-memory: $(READY)
 bench-planning: $(READY) $(if $(ONLY),,java-17 $(ORACLES_READY))
 	@$(BIN)/python -m tests.bench.planning --peers $(ORACLES_BIN)/python \
 	  $(if $(FILES),--files $(FILES)) $(if $(ONLY),--only $(ONLY))
+
+tpch: $(READY)
+	@$(BIN)/python -m tests.bench.tpch --scale $(SF) $(if $(QUERIES),--queries $(QUERIES))
 
 corpus: $(READY)
 	@test -d "$(CORPUS)" || { echo "name the corpus: make corpus CORPUS=DIR" >&2; exit 2; }
