@@ -38,9 +38,8 @@ _WHOLE = ["i", "l", "id", "Mixed"]
 
 def divided_query(rng: random.Random) -> str:
     """Return a query that has fragments, whose rows have an order only where it ends on LIMIT."""
-    return rng.choice([_grouped, _grouped, _grouped, _grouped, _wrapped, _first, _distinct, _rows])(
-        rng
-    )
+    shapes = [*[_grouped] * 4, _wrapped, _compared, _first, _distinct, _rows]
+    return rng.choice(shapes)(rng)
 
 
 def _where(rng: random.Random, prefix: str = "") -> str:
@@ -146,6 +145,24 @@ def _grouped(rng: random.Random) -> str:
     return (
         f"SELECT {distinct_rows}{', '.join(items)} FROM t{alias}{_where(rng)}{group}{having}{order}"
     )
+
+
+def _compared(rng: random.Random) -> str:
+    """Return a query that compares its groups with each other."""
+    key = rng.choice(["i", "s", "day", "upper(s)"])
+    window = rng.choice(
+        [
+            "sum(count(*)) OVER ()",
+            "100.0 * count(*) / sum(count(*)) OVER ()",
+            "rank() OVER (ORDER BY count(*) DESC)",
+            "max(sum(p)) OVER (PARTITION BY count(*) > 3)",
+            f"row_number() OVER (ORDER BY {key})",
+            f"count(*) - lag(count(*)) OVER (ORDER BY {key})",
+        ]
+    )
+    by = rng.choice([key, "1", "k"])
+    order = rng.choice(["", f" ORDER BY {window} DESC, 1 LIMIT 3"])
+    return f"SELECT {key} AS k, {window}, sum(p) FROM t{_where(rng)} GROUP BY {by}{order}"
 
 
 def _wrapped(rng: random.Random) -> str:

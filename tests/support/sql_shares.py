@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -24,10 +25,10 @@ SCHEMA = Schema.from_json(lake_schema(COLUMNS))
 Shape = list[tuple[str, str]]
 
 
-def parted(text: str) -> Split:
+def parted(text: str, schema: Schema = SCHEMA) -> Split:
     """Return a query over tables of `COLUMNS` as it is split."""
     session = Session(["lake"], "lake", ("db",), zone=Zone("UTC"))
-    return split(parse_statement(text), session, lambda _: SCHEMA)
+    return split(parse_statement(text), session, lambda _: schema)
 
 
 def shares_of(table: pa.Table, rng: random.Random, count: int) -> list[pa.Table]:
@@ -49,9 +50,11 @@ class Engine:
     def close(self) -> None:
         self._connection.close()
 
-    def fragments(self, text: str) -> Fragments | None:
-        """Return the fragments of a query, described over an input without rows."""
-        query = parted(text)
+    def fragments(self, text: str, identifier: str | None = None) -> Fragments | None:
+        """Return the fragments of a query, described over an input without rows; `identifier` tells
+        the rows apart, if it is given."""
+        ids = () if identifier is None else (SCHEMA.lookup(identifier).field_id,)
+        query = parted(text, replace(SCHEMA, identifier_field_ids=ids))
         self._read(query, self._table.slice(0, 0))
         return fragments_of(query, self.describe)
 

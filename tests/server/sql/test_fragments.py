@@ -111,7 +111,10 @@ def test_a_fragment_computes_what_its_rows_allow(
         "SELECT i, count(*) FROM t GROUP BY ROLLUP (i)",
         "SELECT i, count(*) FROM t GROUP BY GROUPING SETS ((i), ())",
         "SELECT i, row_number() OVER () FROM t",
-        "SELECT sum(count(*)) OVER () FROM t GROUP BY i",
+        "SELECT count(*) OVER () FROM t",
+        "SELECT sum(i) OVER (), max(i) FROM t",
+        "SELECT sum(count(*)) FILTER (WHERE true) OVER () FROM t GROUP BY i",
+        "SELECT i, sum(count(*)) OVER () FROM t GROUP BY ALL",
         "SELECT i FROM t QUALIFY row_number() OVER (ORDER BY i) = 1",
         "SELECT random() FROM t",
         "SELECT count(*) FROM t WHERE ts > now()",
@@ -183,6 +186,22 @@ def test_fragments_agree_with_the_whole_query(engine: Engine, table: pa.Table, s
         same = agree_in_order if "LIMIT" in text else agree
         assert same(divided_rows, rows), text
         compared += 1
+
+
+@pytest.mark.parametrize(
+    ("text", "is_divided"),
+    [
+        ("SELECT id, count(*) FROM t GROUP BY id", False),
+        ("SELECT s, id, max(i) FROM t GROUP BY ALL", False),
+        ("SELECT count(DISTINCT id) FROM t", False),
+        ("SELECT id % 10, count(*) FROM t GROUP BY 1", True),
+        ("SELECT s, count(*), max(id) FROM t GROUP BY s", True),
+    ],
+)
+def test_groups_of_single_rows_are_not_made_in_fragments(
+    engine: Engine, text: str, is_divided: bool
+) -> None:
+    assert (engine.fragments(text, identifier="id") is not None) == is_divided
 
 
 def test_every_limited_row_is_a_row(engine: Engine, table: pa.Table) -> None:

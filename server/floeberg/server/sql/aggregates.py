@@ -61,8 +61,13 @@ class Aggregate:
 def aggregate_of(node: Expr) -> Aggregate | None:
     """Return the aggregate that `node` calls, None for what is no aggregate.
 
-    Raises `Undivided` for one that is not made of parts, or called in a way that is not.
+    A window function is none, though its arguments may be. Raises `Undivided` for one that is not
+    made of parts, or called in a way that is not.
     """
+    if isinstance(node.parent, exp.Window) and node.arg_key == "this":
+        if not isinstance(node, exp.Func):
+            raise Undivided  # FILTER and the like
+        return None
     condition: Node | None = None
     if isinstance(node, exp.Filter):
         where = node.expression

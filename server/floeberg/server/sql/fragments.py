@@ -177,7 +177,8 @@ def _rows(select: exp.Select, source: Input, describe: Described) -> Rows:
     """Return what `select` reads: the input, or a query in brackets."""
     read = select.args["from_"].this
     if isinstance(read, exp.Table) and not _renames(read):
-        return Rows(str(read.alias_or_name), [column.name for column in source.columns])
+        names = [column.name for column in source.columns]
+        return Rows(str(read.alias_or_name), names, source.identifiers)
     everything = exp.Select(expressions=[exp.Star()], from_=exp.From(this=read.copy()))
     return Rows(str(read.alias), [name for name, _ in described(everything, describe)])
 

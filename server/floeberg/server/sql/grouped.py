@@ -54,6 +54,8 @@ def divided(
     distinct = _distinct_values(clauses)
     key_columns = [(key, query.parts.add(key)) for key in keys]
     inner_keys = [*keys, *(value for value in distinct if value not in keys)]
+    if rows.are_told_apart_by(inner_keys):
+        raise Undivided  # each row would be a group, and be aggregated twice
     for value in distinct:
         query.parts.add(value)
     rewrite = _rewriting(key_columns, query.parts)
@@ -111,6 +113,8 @@ class _Query:
         if any(value and key not in ("expressions", "all") for key, value in group.args.items()):
             raise Undivided
         if group.args.get("all"):
+            if any(item.find(exp.Window) is not None for item in self.items):
+                raise Undivided
             found = [item for item in self.items if not _aggregates(item)]
         else:
             found = [self._key(each) for each in group.expressions]
@@ -228,8 +232,6 @@ def _rewriting(keys: Sequence[tuple[Node, exp.Column]], parts: Parts) -> Callabl
         for key, column in keys:
             if node == key:
                 return column.copy()
-        if isinstance(node, exp.Window):
-            raise Undivided
         aggregate = aggregate_of(node)
         if aggregate is not None:
             return merged(aggregate, parts)

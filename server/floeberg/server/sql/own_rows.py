@@ -18,13 +18,20 @@ from floeberg.server.sql.unmergeable import Undivided
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The source: what it is called, if it has a name, and its columns."""
+    """The source: what it is called, if it has a name, and its columns. No two rows have the same
+    values in all of `identifiers`, if there are any."""
 
     alias: str
     columns: Sequence[str]
+    identifiers: Sequence[str] = ()
 
     def has(self, name: str) -> bool:
         return any(same(name, column) for column in self.columns)
+
+    def are_told_apart_by(self, keys: Sequence[Node]) -> bool:
+        """Say whether the values of `keys`, with full names, are known to differ for all rows."""
+        names = {str(key.name) for key in keys if isinstance(key, exp.Column)}
+        return bool(self.identifiers) and names.issuperset(self.identifiers)
 
     def resolved(self, node: Node, aliases: Mapping[str, Node] | None = None) -> Node:
         """Return `node` with the full name of each column, and with what they stand for in the

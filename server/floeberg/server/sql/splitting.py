@@ -44,12 +44,14 @@ from floeberg.server.sql.statements import Statement
 @dataclass(frozen=True, slots=True)
 class Input:
     """What the rewritten query reads under `name`: columns of a table, in the table's order, of the
-    rows that `filter` is true of. There is at least one column."""
+    rows that `filter` is true of. There is at least one column. `identifiers` are the columns that
+    the table says tell its rows apart, which it does not check."""
 
     name: str
     table: TableReference
     columns: tuple[NestedField, ...]
     filter: Expression
+    identifiers: tuple[str, ...] = ()
 
     def request(self, version: Version) -> ScanRequest:
         """Return the scan of the table at the `version` that its name turned out to mean."""
@@ -97,6 +99,7 @@ def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:
             reference,
             _chosen(source.schema, columns),
             pushed_filter(table, tables, session.zone),
+            _identifiers(source.schema),
         )
         for name, reference, (table, source), columns in zip(
             names, references, tables, needed, strict=True
@@ -136,6 +139,12 @@ def _chosen(schema: Schema, names: tuple[str, ...]) -> tuple[NestedField, ...]:
     if not schema.fields:
         raise UnsupportedSql("a table without columns can't be read by SQL")
     return (min(schema.fields, key=lambda field: _WIDTHS.get(type(field.type), 100)),)
+
+
+def _identifiers(schema: Schema) -> tuple[str, ...]:
+    """Return the names of the identifier fields; none if one of them lies within another field."""
+    names = [field.name for field in schema.fields if field.field_id in schema.identifier_field_ids]
+    return tuple(names) if len(names) == len(schema.identifier_field_ids) else ()
 
 
 def _input_names(tree: Node, wanted: int) -> list[str]:
