@@ -99,6 +99,7 @@ tickets = st.builds(
     st.none() | st.text(max_size=5),
     st.just(EXPIRY),
     is_bound=st.booleans(),
+    is_part=st.booleans(),
 )
 
 

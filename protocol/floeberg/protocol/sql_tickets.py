@@ -104,7 +104,8 @@ class SqlTicket:
 
     Without a text in `sql`, the answer is the rows that the inputs have in themselves. `principal`
     is who asked for it, None for nobody who is known; where it `is_bound`, nobody else may redeem
-    it. No schema has a dictionary.
+    it. One that `is_part` of a query is an input of another statement, which waits for it, and
+    waits for no statement itself. No schema has a dictionary.
     """
 
     sql: str
@@ -116,6 +117,7 @@ class SqlTicket:
     origin: Origin = NO_ORIGIN
     is_bound: bool = False
     limits: StreamLimits = NO_LIMITS
+    is_part: bool = False
 
 
 def encode_rows(table: pa.Table) -> bytes:
@@ -211,6 +213,7 @@ def open_sql_ticket(raw: bytes, keyring: Keyring, *, now_ms: int) -> SqlTicket:
         head.origin,
         head.bound,
         head.limits,
+        parts.is_part,
     )
 
 
@@ -224,6 +227,7 @@ class Body(NamedTuple):
     schema: pa.Schema
     inputs: tuple[SqlInput, ...]
     settings: SqlSettings
+    is_part: bool
 
 
 def encode_body(ticket: SqlTicket) -> bytes:
@@ -232,6 +236,7 @@ def encode_body(ticket: SqlTicket) -> bytes:
         "sql": ticket.sql,
         "timezone": ticket.settings.timezone,
         "batch_bytes": ticket.settings.batch_bytes,
+        "part": ticket.is_part,
         "inputs": [
             {
                 "name": one.name,
@@ -254,7 +259,7 @@ def decode_body(raw: bytes) -> Body:
     """Return what `encode_body` wrote; raise one of several exceptions for anything else."""
     parts = _parts(raw)
     described = json.loads(_next(parts))
-    if set(described) != {"sql", "timezone", "batch_bytes", "inputs"}:
+    if set(described) != {"sql", "timezone", "batch_bytes", "part", "inputs"}:
         raise ValueError("it says more, or less, than this version knows")
     sql, timezone = _text(described["sql"], MAX_SQL_CHARACTERS), described["timezone"]
     batch_bytes, listed = described["batch_bytes"], described["inputs"]
@@ -278,7 +283,7 @@ def decode_body(raw: bytes) -> Body:
         raise ValueError("two inputs of one name")
     if next(parts, None) is not None:
         raise ValueError("more parts than it says")
-    return Body(sql, schema, inputs, SqlSettings(timezone, batch_bytes))
+    return Body(sql, schema, inputs, SqlSettings(timezone, batch_bytes), described["part"] is True)
 
 
 def _parts(raw: bytes) -> Iterator[bytes]:

@@ -58,7 +58,7 @@ class Query:
         self.error: FloebergError | None = None
         began_ms = began_ms or now_ms()
         call = SqlCall(None, new_request(), began_ms, self._check, read or no_scan, lambda: None)
-        self._batches = engine.run(ticket, engine.admit(), call)
+        self._batches = engine.run(ticket, engine.admit(ticket), call)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

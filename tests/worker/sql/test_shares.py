@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from floeberg.protocol.errors import WorkerBusy
+from floeberg.protocol.errors import Cancelled, WorkerBusy
 from floeberg.worker.sql.shares import LEAST_BYTES, Share, Shares, usable_cpus
 
 MIB = 1 << 20
@@ -43,3 +43,33 @@ def test_there_is_always_room_for_one() -> None:
 
 def test_there_is_a_cpu() -> None:
     assert usable_cpus() >= 1
+
+
+def test_parts_have_room_when_others_have_taken_all() -> None:
+    shares = Shares(64 * MIB, 0)
+    shares.lend()
+    parts = [shares.lend(is_part=True) for _ in range(2)]
+
+    with pytest.raises(WorkerBusy):
+        shares.lend()
+    parts[0].release()
+    assert shares.lend(is_part=True).memory_bytes == LEAST_BYTES
+
+
+def test_a_query_waits_for_the_end_of_another() -> None:
+    shares = Shares(64 * MIB, 0)
+    first = shares.lend()
+
+    # it is asked whether it is still wanted, each time that there is nothing
+    assert shares.lend(check=first.release).memory_bytes == LEAST_BYTES
+
+
+def test_a_query_that_is_left_does_not_wait_on() -> None:
+    shares = Shares(64 * MIB, 0)
+    shares.lend()
+
+    def left() -> None:
+        raise Cancelled("nobody waits")
+
+    with pytest.raises(Cancelled):
+        shares.lend(check=left)

@@ -122,7 +122,7 @@ class Redeemer:
             check_redeemer(ticket, caller)
             admission = self._budget.admit()
             try:
-                work = self._work(ticket, caller)
+                work = self._work(ticket, caller, is_cancelled)
             except FloebergError:
                 admission.release()
                 raise
@@ -143,12 +143,24 @@ class Redeemer:
             return open_sql_ticket(raw, self._keyring, now_ms=now_ms)
         return open_ticket(raw, self._keyring, now_ms=now_ms)
 
-    def _work(self, ticket: OpenTicket | SqlTicket, caller: Principal | None) -> Work:
+    def _work(
+        self,
+        ticket: OpenTicket | SqlTicket,
+        caller: Principal | None,
+        is_cancelled: Callable[[], bool],
+    ) -> Work:
         if isinstance(ticket, OpenTicket):
             return Scan(ticket, self._read_scan)
         if self._sql is None:
             raise UnsupportedSql("this worker runs no SQL")
-        return Statement(ticket, caller, self._now_ms(), self._sql, self._read_input)
+
+        def check() -> None:
+            if is_cancelled():
+                raise Cancelled("the client cancelled the call")
+            if self._draining.is_set():
+                raise ServerUnavailable("the worker is stopping; try the endpoint's next location")
+
+        return Statement(ticket, caller, self._now_ms(), self._sql, self._read_input, check)
 
     def stop_queries(self, query_ids: Sequence[str]) -> None:
         """End the streams of queries that have been given all they may, by all workers together."""

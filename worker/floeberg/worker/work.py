@@ -54,7 +54,8 @@ class Scan:
 class Statement:
     """Runs the statement of a ticket.
 
-    Raises `WorkerBusy`. How far it is done is counted in endpoints of its inputs.
+    Waits for its share of memory; raises `WorkerBusy`, and what `check` raises meanwhile. How far
+    it is done is counted in endpoints of its inputs.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Statement:
         began_ms: int,
         engine: SqlEngine,
         read: ReadScan,
+        check: Check,
     ) -> None:
         self.schema = ticket.schema
         self._ticket = ticket
@@ -71,7 +73,7 @@ class Statement:
         self._began_ms = began_ms
         self._engine = engine
         self._read = read
-        self._share = engine.admit()
+        self._share = engine.admit(ticket, check)
         self._endpoints_read = 0
 
     def batches(self, check: Check) -> Generator[Sent, None, None]:

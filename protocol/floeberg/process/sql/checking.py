@@ -68,6 +68,8 @@ def check_statement(
     if parsed["error"]:
         if parsed["error_type"] == "not implemented":
             raise UnsupportedSql("only SELECT statements are run, and no PIVOT within them")
+        if "expression depth" in str(parsed["error_message"]):
+            raise too_deep()
         raise BadSql(str(parsed["error_message"]))
     if len(parsed["statements"]) != 1:
         raise UnsupportedSql("one statement at a time is run; send them one after the other")
@@ -108,9 +110,11 @@ def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     try:
         return cast(dict[str, Any], json.loads(text))
     except RecursionError:
-        raise UnsupportedSql(
-            "the statement is nested too deeply; write it in several steps"
-        ) from None
+        raise too_deep() from None
+
+
+def too_deep() -> UnsupportedSql:
+    return UnsupportedSql("the statement is nested too deeply; write it in several steps")
 
 
 def _nodes(root: Any) -> Iterator[dict[str, Any]]:

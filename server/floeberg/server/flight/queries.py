@@ -182,15 +182,17 @@ class Query:
         )
         return answer
 
-    def fragment(self, statement: Computed, placed: Placed, timezone: str) -> Endpoint:
-        """Return the endpoint of a statement over one endpoint of a scan, for a client, at the
-        workers that read that."""
-        return self._endpoint(statement, placed.workers, timezone)
+    def fragment(self, statement: Computed, workers: tuple[Worker, ...], timezone: str) -> Endpoint:
+        """Return the endpoint of a statement over a share of a scan, for a client, at the workers
+        that read that."""
+        return self._endpoint(statement, workers, timezone)
 
-    def part(self, statement: Computed, placed: Placed, timezone: str) -> InputEndpoint:
+    def part(
+        self, statement: Computed, workers: tuple[Worker, ...], timezone: str
+    ) -> InputEndpoint:
         """Return likewise an endpoint for another statement of the query to read."""
         ticket, _ = self._sealed(statement, timezone, is_part=True)
-        return InputEndpoint(ticket, worker_locations(placed.workers))
+        return InputEndpoint(ticket, worker_locations(workers))
 
     def statement(self, statement: Computed, timezone: str) -> Endpoint:
         """Return the endpoint of a statement, at any worker."""
@@ -242,6 +244,7 @@ class Query:
             origin,
             endpoints.binds_to(principal),
             limits,
+            is_part,
         )
         sealed = seal_sql_ticket(ticket, endpoints.keyring)
         if any(one.rows for one in statement.inputs) and len(sealed) > endpoints.max_info_bytes:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
 
 from floeberg.protocol.bodies import dump_json
-from floeberg.protocol.errors import UnsupportedSql
+from floeberg.protocol.errors import FloebergError, UnsupportedSql
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.sql_tickets import InputEndpoint, SqlInput, encode_rows
 from floeberg.protocol.types import Json
 from floeberg.server.access import Caller
+from floeberg.server.fleet import Worker
 from floeberg.server.flight.endpoints import Endpoint, PlannedScan
-from floeberg.server.flight.queries import Computed, Queries, Query
+from floeberg.server.flight.queries import Computed, Placed, Queries, Query
 from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans, TableScan, nobody_leaves
 from floeberg.server.planning import count_tasks
 from floeberg.server.sql.explained import EXPLAINED, explain_route
@@ -48,7 +50,8 @@ class SqlStatements:
         """Return the schema of the rows; nothing is planned or computed. Parameters that are not
         bound yet are taken for NULL."""
         known = _session(session, caller)
-        statement = _bound(sql, parameters, known, caller, unbound_are_null=True)
+        with _telling(caller):
+            statement = _bound(sql, parameters, known, caller, unbound_are_null=True)
         if statement.explained:
             return EXPLAINED
         with self._queries.looking(_label(statement), caller, nobody_leaves, "schema") as query:
@@ -77,7 +80,8 @@ class SqlStatements:
         Raises what is wrong with the statement, and what planning its scans raises.
         """
         known = _session(session, caller)
-        statement = _bound(sql, parameters, known, caller)
+        with _telling(caller):
+            statement = _bound(sql, parameters, known, caller)
         if statement.explained:
             return self._explained(statement, known, caller, is_cancelled)
         with self._queries.planning(_label(statement), caller, is_cancelled) as query:
@@ -143,20 +147,31 @@ def _in_fragments(
         parts_of = route.counted.fragments(route.sources[0].name, known.rows)
         counts = Merge(parts_of.merge or "", parts_of.name, pa.schema([("c0", pa.int64())]))
         route = replace(route, sql=parts_of.fragment, merge=counts)
-    placed = query.placed(planned)
-    statements = [_computed(query, route, [(one.endpoint,)]) for one in placed]
+    shares = _by_worker(query.placed(planned))
+    statements = [_computed(query, route, [endpoints]) for endpoints, _ in shares]
     merge = route.merge
     if merge is None:
         return [
-            query.fragment(statement, one, timezone)
-            for statement, one in zip(statements, placed, strict=True)
+            query.fragment(statement, workers, timezone)
+            for statement, (_, workers) in zip(statements, shares, strict=True)
         ]
     parts = tuple(
-        query.part(replace(statement, schema=merge.schema), one, timezone)
-        for statement, one in zip(statements, placed, strict=True)
+        query.part(replace(statement, schema=merge.schema), workers, timezone)
+        for statement, (_, workers) in zip(statements, shares, strict=True)
     )
     merging = Computed(merge.sql, route.schema, (SqlInput(merge.name, merge.schema, parts),))
     return [query.statement(merging, timezone)]
+
+
+def _by_worker(
+    placed: Sequence[Placed],
+) -> list[tuple[tuple[InputEndpoint, ...], tuple[Worker, ...]]]:
+    """Return the endpoints that each worker is the first choice for, and who may read them: one
+    statement reads all of them, several at once."""
+    shares: dict[Worker, list[Placed]] = {}
+    for one in placed:
+        shares.setdefault(one.workers[0], []).append(one)
+    return [(tuple(one.endpoint for one in share), share[0].workers) for share in shares.values()]
 
 
 def _computed(
@@ -192,6 +207,17 @@ def _described(route: Route, planned: list[PlannedScan]) -> bytes:
 def _request_id() -> dict[str, Json]:
     request = current_request()
     return {"request_id": None if request is None else request.request_id}
+
+
+@contextmanager
+def _telling(caller: Caller) -> Iterator[None]:
+    """Log what the block refuses: who sends writes and second statements is of interest. The text
+    is not logged, which may have values in it."""
+    try:
+        yield
+    except FloebergError as error:
+        logger.info("statement refused", extra={"principal": caller.principal, "code": error.code})
+        raise
 
 
 # --- what was asked ------------------------------------------------------------------------------

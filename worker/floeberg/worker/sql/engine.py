@@ -82,9 +82,10 @@ class SqlEngine:
         self._lock = threading.Lock()
         self._running: list[_Watch] = []
 
-    def admit(self) -> Share:
-        """Return what one statement may take, for `run`. Raises `WorkerBusy`."""
-        return self._shares.lend()
+    def admit(self, ticket: SqlTicket, check: Callable[[], None] = lambda: None) -> Share:
+        """Return what a statement may take, for `run`, as soon as there is so much. Raises
+        `WorkerBusy` where that takes too long, and what `check` raises."""
+        return self._shares.lend(is_part=ticket.is_part, check=check)
 
     def run(
         self, ticket: SqlTicket, share: Share, call: SqlCall
@@ -142,7 +143,7 @@ class SqlEngine:
         def run_here(ticket: SqlTicket) -> Iterator[pa.RecordBatch]:
             # its endpoints are not those that the stream has told of
             inner = replace(call, on_endpoint=lambda: None)
-            with closing(self.run(ticket, self.admit(), inner)) as batches:
+            with closing(self.run(ticket, self.admit(ticket, call.check), inner)) as batches:
                 yield from batches
 
         return InputReader(

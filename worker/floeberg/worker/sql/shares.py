@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,11 @@ from floeberg.protocol.errors import WorkerBusy
 LEAST_BYTES = 64 << 20
 _PART = 4
 _THREAD_BYTES = 32 << 20
+PARTS_BYTES = 2 * LEAST_BYTES
+"""What parts of queries have to take from beside the memory that is for all."""
+WAIT_SECONDS = 2.0
+PART_WAIT_SECONDS = 60.0
+_LOOKS_EVERY_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,34 +39,59 @@ class Shares:
     """Lends memory of a total, and disk in proportion. Safe to use from several threads.
 
     Each query gets a quarter of what is left, and at least 64 MiB: one that comes alone has room to
-    be fast, and several can run at once, and spill. Where so little isn't left, a query is refused.
+    be fast, and several can run at once, and spill. Where so little isn't left, a query waits a
+    moment for another one's end.
+
+    A part of a query has `PARTS_BYTES` more to take from. What merges parts holds its own share
+    while it waits for them; but no part waits for anything but files, so that each comes to its
+    end, and its turn comes to the next.
     """
 
     def __init__(self, memory_bytes: int, spill_bytes: int) -> None:
         self._memory_bytes = max(memory_bytes, LEAST_BYTES)
         self._spill_bytes = spill_bytes
-        self._lock = threading.Lock()
+        self._freed = threading.Condition()
         self._left = self._memory_bytes
+        self._left_for_parts = PARTS_BYTES
 
-    def lend(self) -> Share:
-        """Return a query's share. Raises `WorkerBusy`."""
-        with self._lock:
-            if self._left < LEAST_BYTES:
-                raise WorkerBusy(
-                    "the worker runs as many SQL queries as its memory for them allows; try the"
-                    " endpoint's next location, or again"
-                )
-            memory = max(LEAST_BYTES, self._left // _PART)
-            self._left -= memory
+    def lend(self, *, is_part: bool = False, check: Callable[[], None] = lambda: None) -> Share:
+        """Return a query's share. Raises `WorkerBusy` when there is none for `WAIT_SECONDS`, or for
+        `PART_WAIT_SECONDS`, and what `check` raises meanwhile."""
+        until = time.monotonic() + (PART_WAIT_SECONDS if is_part else WAIT_SECONDS)
+        while (taken := self._taken(is_part, until)) is None:
+            check()
+        of_parts, memory = taken
         released = False
 
         def release() -> None:
             nonlocal released
-            with self._lock:
-                self._left += 0 if released else memory
+            with self._freed:
+                if not released:
+                    self._left += 0 if of_parts else memory
+                    self._left_for_parts += memory if of_parts else 0
+                    self._freed.notify_all()
                 released = True
 
         return Share(memory, self._spill_bytes * memory // self._memory_bytes, release)
+
+    def _taken(self, is_part: bool, until: float) -> tuple[bool, int] | None:
+        """Take what there is, and return whether it is kept for parts and how much; None after a
+        moment in which there was nothing."""
+        with self._freed:
+            if self._left >= LEAST_BYTES:
+                memory = max(LEAST_BYTES, self._left // _PART)
+                self._left -= memory
+                return False, memory
+            if is_part and self._left_for_parts >= LEAST_BYTES:
+                self._left_for_parts -= LEAST_BYTES
+                return True, LEAST_BYTES
+            if time.monotonic() >= until:
+                raise WorkerBusy(
+                    "the worker runs as many SQL queries as its memory for them allows; try the"
+                    " endpoint's next location, or again"
+                )
+            self._freed.wait(_LOOKS_EVERY_SECONDS)
+            return None
 
 
 def usable_cpus() -> int:
