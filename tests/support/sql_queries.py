@@ -1,4 +1,5 @@
-"""Queries of every shape over the tables of `tests.support.sql_tables`, as SQL text.
+"""Queries of every shape over the tables of `tests.support.sql_tables`, as SQL text that is marked
+as its conditions are.
 
 The answer of each is the same however often it is asked: what would depend on the order of rows,
 or of adding them up, is left out.
@@ -8,10 +9,12 @@ from __future__ import annotations
 
 import random
 
+from tests.support.sql_floats import marked
 from tests.support.sql_tables import condition
 
 TABLES = ("t", "u")
-_KEYS = ["i", "l", "s", "day", "p", "Mixed", "b"]
+_KEYS = ["i", "l", "s", "day", "p", "Mixed", "b", "d"]
+_FLOATS = ["d", "f", "st.r", "d + 1", "f / 2", "d / 0", "-f", "i / 2", "i", "d::FLOAT"]
 _JOINS = [
     "JOIN",
     "INNER JOIN",
@@ -28,7 +31,7 @@ def query(rng: random.Random) -> str:
     return rng.choice(
         [
             *[_joined, _joined, _joined, _nested, _with, _united, _grouped, _windowed, _limited],
-            *[_using, _wrapped, _wrapped],
+            *[_using, _wrapped, _wrapped, _compared, _compared],
         ]
     )(rng)
 
@@ -45,10 +48,14 @@ def _where(rng: random.Random, *prefixes: str) -> str:
 
 def _on(rng: random.Random, left: str, right: str) -> str:
     key = rng.choice(_KEYS)
-    condition_ = f"{left}{key} = {right}{key}"
+    condition_ = _equal(f"{left}{key}", f"{right}{key}")
     for _ in range(rng.choice([0, 1, 1, 2])):
         condition_ += f" AND {condition(rng, rng.choice([0, 0, 1]), rng.choice([left, right]))}"
     return condition_
+
+
+def _equal(left: str, right: str) -> str:
+    return marked("=", left, right) if left.endswith(".d") else f"{left} = {right}"
 
 
 def _joined(rng: random.Random) -> str:
@@ -77,13 +84,17 @@ def _nested(rng: random.Random) -> str:
     outer = condition(rng, rng.choice([0, 1]), "w.")
     key = rng.choice(_KEYS)
     table, other = rng.choice(TABLES), rng.choice(TABLES)
+    equal = _equal(f"v.{key}", f"w.{key}")
+    listed = f"(SELECT v.{key} FROM {other} v WHERE {inner})"
+    in_query = [f"w.{key} IN {listed}", f"w.{key} NOT IN {listed}"]
+    if key == "d":
+        in_query = [marked(f"{each}in query", "w.d", listed) for each in ("", "not ")]
     test = rng.choice(
         [
-            f"EXISTS (SELECT 1 FROM {other} v WHERE v.{key} = w.{key} AND {inner})",
+            f"EXISTS (SELECT 1 FROM {other} v WHERE {equal} AND {inner})",
             f"EXISTS (SELECT * FROM {other} v WHERE {inner} OFFSET 1)",
-            f"NOT EXISTS (SELECT 1 FROM {other} v WHERE v.{key} = w.{key} AND {inner})",
-            f"w.{key} IN (SELECT v.{key} FROM {other} v WHERE {inner})",
-            f"w.{key} NOT IN (SELECT v.{key} FROM {other} v WHERE {inner})",
+            f"NOT EXISTS (SELECT 1 FROM {other} v WHERE {equal} AND {inner})",
+            *in_query,
             f"(SELECT count(*) FROM {other} v WHERE v.id < w.id AND {inner}) > 1",
             f"w.id = (SELECT max(id) FROM {other} v WHERE {inner})",
         ]
@@ -166,3 +177,77 @@ def _wrapped(rng: random.Random) -> str:
         return f"{given}SELECT w.id, z.i FROM {joined}{_where(rng, 'w.')}"
     prefix = rng.choice(["", "w."])
     return f"{given}SELECT id, i FROM {read} AS w{_where(rng, prefix)}"
+
+
+def _compared(rng: random.Random) -> str:
+    """Return a query that is about comparisons of floats, wherever one can stand."""
+    read = rng.choice(
+        [
+            "t x",
+            "u x",
+            "(SELECT * FROM t) x",
+            "(SELECT id, d AS f, f AS d, i, b, st FROM u) x",
+            "(SELECT id, d + 1 AS d, max(f) AS f, max(i) AS i, b, any_value(st) AS st"
+            " FROM t GROUP BY ALL) x",
+            "(SELECT id, d, f, i, b, st FROM t UNION ALL SELECT id, i, d, 7, b, st FROM u) x",
+        ]
+    )
+    place = rng.randint(0, 6)
+    # a query within is no longer the same where it stands again: each reads an input of its own
+    test = _float_test(rng, with_queries=place != 3)
+    if rng.random() < 0.3:
+        other = _float_test(rng, with_queries=place != 3)
+        test = f"{rng.choice(['NOT ', ''])}({test} {rng.choice(['AND', 'OR'])} {other})"
+    match place:
+        case 0 | 1:
+            return f"SELECT id FROM {read} WHERE {test}"
+        case 2:
+            return f"SELECT id, {test} AS answer FROM {read}"
+        case 3:
+            return f"SELECT {test} AS answer, count(*) FROM {read} GROUP BY {test} HAVING {test}"
+        case 4:
+            return f"SELECT b, count(*) FILTER (WHERE {test}) FROM {read} GROUP BY b"
+        case 5:
+            sign, other = rng.choice(["<", ">", "=", "<>"]), rng.choice(["min(f)", "1"])
+            having = marked(sign, "max(d)", other)
+            items = f"b, max(d), CASE WHEN {having} THEN 1 END"
+            return f"SELECT {items} FROM {read} GROUP BY b HAVING {having}"
+        case _:
+            kind = rng.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN"])
+            sign = rng.choice(["=", "<", ">="])
+            on = marked(sign, f"x.{rng.choice(['d', 'f'])}", f"y.{rng.choice(['d', 'f', 'i'])}")
+            shown = "x.id, x.d" if kind == "SEMI JOIN" else "x.id, x.d, y.id"
+            return f"SELECT {shown} FROM {read} {kind} t y ON {on} AND x.id + y.id < 20"
+
+
+def _float_test(rng: random.Random, with_queries: bool) -> str:
+    left, right, third = (f"x.{rng.choice(_FLOATS)}" for _ in range(3))
+    left, right, third = (each.replace("x.-", "-x.") for each in (left, right, third))
+    constant = rng.choice(["1", "2.5e0", "NULL", "'nan'", "'nan'::DOUBLE", "'-inf'::DOUBLE", "0.1"])
+    right = rng.choice([right, right, constant])
+    sign = rng.choice(["=", "<>", "<", "<=", ">", ">="])
+    query = (
+        f"(SELECT {rng.choice(['y.', '', 'd + y.'])}{rng.choice(['d', 'f', 'i'])} FROM u y"
+        f" WHERE y.id {rng.choice(['< 4', '> 100', '< x.id', '= x.id', '< 9 AND isnan(y.d)'])})"
+    )
+    scalar = f"(SELECT max(y.{rng.choice(['d', 'f', 'i'])}) FROM u y WHERE y.id = x.id)"
+    negation = rng.choice(["", "not "])
+    within = [
+        *[marked(f"{negation}in query", left, query)] * 2,
+        marked(f"{sign} any", left, query),
+        marked(f"{sign} all", left, query),
+        marked(sign, left, scalar),
+        marked(sign, scalar, left),
+    ]
+    tests: list[str] = [
+        *(within if with_queries else ()),
+        *[marked(sign, left, right)] * 3,
+        marked(sign, right, left),
+        marked(f"{negation}in", left, right, third),
+        marked(f"{negation}between", left, right, third),
+        f"{marked('nullif', left, right)} IS NULL",
+        f"{marked('case', left, right, '1')} IS NULL",
+        f"({marked(sign, left, right)}) IS NULL",
+        marked(sign, f"CASE WHEN {marked(sign, left, right)} THEN {left} ELSE 1e0 END", third),
+    ]
+    return rng.choice(tests)

@@ -1,7 +1,8 @@
 """Tables with a column of every type that SQL can compare, and conditions on them as SQL text.
 
 Values and literals come from the same few, at the edges of their types, so that they meet. All of
-it comes from the `random.Random` that is handed in.
+it comes from the `random.Random` that is handed in. Comparisons of numbers are marked, to be
+written by `tests.support.sql_floats`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from floeberg.embedded import open_table
 from tests.support.lake import TableWriter, list_of, required, schema, struct
+from tests.support.sql_floats import marked
 
 COLUMNS: dict[str, Any] = {
     "id": required("long"),
@@ -125,11 +127,9 @@ _OTHERS: dict[str, list[str]] = {
     "fx": ["'ab'", "'\\x00\\xFF'", "'a'", "'abc'", "'\\x80\\x00'::BLOB"],
     "b": ["TRUE", "FALSE", "true", "'true'", "1"],
 }  # fmt: skip
+_NUMERIC = ["i", "l", "f", "d", "p", "wide", "st.a", "st.r", "t.st.r", "Mixed", "MIXED", "id"]
 _LITERALS: dict[str, list[str]] = {
-    **dict.fromkeys(
-        ["i", "l", "f", "d", "p", "wide", "st.a", "st.r", "t.st.r", "Mixed", "MIXED", "id"],
-        _NUMBERS + _TEXTS[6:],
-    ),
+    **dict.fromkeys(_NUMERIC, _NUMBERS + _TEXTS[6:]),
     **dict.fromkeys(["day", "ts", "tz", "tn", "ts::DATE", "CAST(tn AS DATE)"], _DATES),
     **dict.fromkeys(["s", '"a b"', "st.deep.s", "st['Deep'].s", "s::VARCHAR"], _TEXTS),
     **_OTHERS,
@@ -194,14 +194,26 @@ def _leaf(rng: random.Random, prefix: str) -> str:
             return rng.choice(rng.choice(list(_LITERALS.values())))
         return rng.choice(literals)
 
+    def compared(operator: str, *operands: str) -> str:
+        if name in _NUMERIC and operator != "IS DISTINCT FROM":
+            return marked(operator, *operands)
+        left, *others = operands
+        match operator.rsplit(maxsplit=1):
+            case [*negation, "in"]:
+                return f"{left} {' '.join(negation)} IN ({', '.join(others)})"
+            case [*negation, "between"]:
+                return f"{left} {' '.join(negation)} BETWEEN {others[0]} AND {others[1]}"
+            case _:
+                return f"{left} {operator} {others[0]}"
+
     match rng.randint(0, 11):
         case 0:
             return f"{column} IS {rng.choice(['', 'NOT '])}NULL"
         case 1:
-            some = ", ".join(literal() for _ in range(rng.randint(1, 4)))
-            return f"{column} {rng.choice(['', 'NOT '])}IN ({some})"
+            some = [literal() for _ in range(rng.randint(1, 4))]
+            return compared(rng.choice(["in", "not in"]), column, *some)
         case 2:
-            return f"{column} {rng.choice(['', 'NOT '])}BETWEEN {literal()} AND {literal()}"
+            return compared(rng.choice(["between", "not between"]), column, literal(), literal())
         case 3:
             text = rng.choice(["s", '"a b"', "st.deep.s"])
             pattern = rng.choice(_PATTERNS)
@@ -213,6 +225,9 @@ def _leaf(rng: random.Random, prefix: str) -> str:
             return rng.choice(
                 [
                     f"isnan({prefix}{rng.choice('fd')})",
+                    marked(rng.choice(["=", "<", ">="]), f"{prefix}f", f"{prefix}d"),
+                    marked(rng.choice(["<>", "<=", ">"]), f"{prefix}d", f"{prefix}f + 1"),
+                    marked(rng.choice(["<", ">"]), f"{prefix}i", f"{prefix}d / 2"),
                     f"starts_with({prefix}s, 'a')",
                     f"{prefix}s ^@ 'ab'",
                     f"{prefix}i = {prefix}l",
@@ -229,6 +244,6 @@ def _leaf(rng: random.Random, prefix: str) -> str:
                 ]
             )
         case 6:
-            return f"{literal()} {rng.choice(OPERATORS)} {column}"
+            return compared(rng.choice(OPERATORS), literal(), column)
         case _:
-            return f"{column} {rng.choice(OPERATORS)} {literal()}"
+            return compared(rng.choice(OPERATORS), column, literal())

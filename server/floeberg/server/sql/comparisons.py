@@ -1,9 +1,9 @@
-"""A column compared with a constant, as a filter that says of every row just what DuckDB would.
+"""A column compared with a constant, as a filter that says of every row just what SQL does.
 
 DuckDB brings both sides to a common type first. Where that changes no value of the column, the
 comparison is one of the column's own type, and floeberg's filters can say it; where it might round,
-overflow or fail, or depends on more than the two, there is no filter. One more difference is made
-up for: DuckDB has NaN equal to itself and greater than all other numbers.
+overflow or fail, or depends on more than the two, there is no filter. NaN compares by IEEE's rule,
+as in all of SQL here: it is not less, equal or greater than anything.
 """
 
 from __future__ import annotations
@@ -81,20 +81,38 @@ OPPOSITE = {
     Op.GT: Op.LE,
     Op.GE: Op.LT,
 }
-"""The operator that is true where the other is false, in DuckDB's order of NaN too."""
+"""The operator that is true where the other is false, but for NaN."""
 
 _NANOS_PER_DAY = civil_time.NANOS_PER_DAY
 
 
-def compare(column: Column, op: Op, constant: Constant, zone: Zone) -> Expression | None:
-    """Return the filter that is true just where DuckDB's `column op constant` is, or None.
-
-    It says nothing of where the comparison is false and where unknown: where NOT stood before it,
-    `op` must be its opposite.
-    """
+def compare(
+    column: Column, op: Op, constant: Constant, zone: Zone, *, negated: bool = False
+) -> Expression | None:
+    """Return the filter that is true just where `column op constant` is true, or where it is false
+    if `negated`; or None."""
     name = column.name
     if isinstance(constant, Null):
         return FALSE
+    match column.type:
+        case DoubleType():
+            double = as_double(constant)
+            return None if double is None else _float(name, op, double.value, negated)
+        case FloatType():
+            return _single(name, op, constant, negated)
+        case _:
+            return _ordered(column, OPPOSITE[op] if negated else op, constant, zone)
+
+
+def is_nan(column: Column, constant: Constant) -> bool:
+    """Say whether a constant is NaN where it meets a column."""
+    double = as_double(constant) if isinstance(column.type, FloatType | DoubleType) else None
+    return double is not None and bool(np.isnan(double.value))
+
+
+def _ordered(column: Column, op: Op, constant: Constant, zone: Zone) -> Expression | None:
+    """Compare a column of a type without NaN."""
+    name = column.name
     match column.type:
         case BooleanType():
             if isinstance(constant, Truth) and op in (Op.EQ, Op.NE):
@@ -106,11 +124,6 @@ def compare(column: Column, op: Op, constant: Constant, zone: Zone) -> Expressio
             return _integer(name, op, constant, digits=19, is_double_exact=False)
         case DecimalType() as type_:
             return _decimal(name, op, constant, type_)
-        case DoubleType():
-            double = as_double(constant)
-            return None if double is None else _float(name, op, double.value)
-        case FloatType():
-            return _single(name, op, constant)
         case DateType():
             return _date(name, op, constant)
         case TimeType():
@@ -135,8 +148,11 @@ def compare(column: Column, op: Op, constant: Constant, zone: Zone) -> Expressio
             return None
 
 
-def compare_day(column: Column, op: Op, constant: Constant) -> Expression | None:
-    """Return the filter that is true just where `CAST(column AS DATE) op constant` is, or None."""
+def compare_day(
+    column: Column, op: Op, constant: Constant, *, negated: bool = False
+) -> Expression | None:
+    """Return the filter that is true just where `CAST(column AS DATE) op constant` is true, or
+    where it is false if `negated`; or None."""
     # of a zoned one, the session's zone decides; of nanoseconds, DuckDB rounds to the epoch
     if column.type != TimestampType():
         return None
@@ -149,7 +165,7 @@ def compare_day(column: Column, op: Op, constant: Constant) -> Expression | None
     starts, ends = (
         _written(days * _NANOS_PER_DAY, TimestampType()) for days in (day.days, day.days + 1)
     )
-    match op:
+    match OPPOSITE[op] if negated else op:
         case Op.LT:
             return _is(name, Op.LT, starts)
         case Op.LE:
@@ -252,26 +268,19 @@ def _decimal(name: str, op: Op, constant: Constant, type_: DecimalType) -> Expre
             return None
 
 
-def _float(name: str, op: Op, value: float) -> Expression:
-    is_nan, not_nan = Predicate(Op.IS_NAN, name), Predicate(Op.NOT_NAN, name)
+def _float(name: str, op: Op, value: float, negated: bool) -> Expression:
     if np.isnan(value):
-        match op:
-            case Op.EQ | Op.GE:
-                return is_nan
-            case Op.NE | Op.LT:
-                return not_nan
-            case Op.LE:
-                return Predicate(Op.NOT_NULL, name)
-            case _:
-                return FALSE
-    comparison = _is(name, op, value)
-    return Or((comparison, is_nan)) if op in (Op.GT, Op.GE) else comparison
+        return Predicate(Op.NOT_NULL, name) if (op is Op.NE) is not negated else FALSE
+    if not negated:
+        return _is(name, op, value)
+    opposite = _is(name, OPPOSITE[op], value)
+    return opposite if op in (Op.EQ, Op.NE) else Or((opposite, Predicate(Op.IS_NAN, name)))
 
 
-def _single(name: str, op: Op, constant: Constant) -> Expression | None:
+def _single(name: str, op: Op, constant: Constant, negated: bool) -> Expression | None:
     single = as_single(constant)
     if single is not None:
-        return _float(name, op, single.value)
+        return _float(name, op, single.value, negated)
     if not isinstance(constant, Float):
         return None
     # the column becomes double, of which its own values are some; numpy would compare as singles
@@ -281,18 +290,16 @@ def _single(name: str, op: Op, constant: Constant) -> Expression | None:
     if np.isinf(near) and not np.isinf(value):
         return None
     if np.isnan(value) or float(near) == value:
-        return _float(name, op, float(near))
+        return _float(name, op, float(near), negated)
     match op:
-        case Op.EQ:
-            return FALSE
-        case Op.NE:
-            return Predicate(Op.NOT_NULL, name)
+        case Op.EQ | Op.NE:
+            return Predicate(Op.NOT_NULL, name) if (op is Op.NE) is not negated else FALSE
         case Op.LT | Op.LE:
             below = near if float(near) < value else np.nextafter(near, np.float32(-np.inf))
-            return _float(name, Op.LE, float(below))
+            return _float(name, Op.LE, float(below), negated)
         case _:
             above = near if float(near) > value else np.nextafter(near, np.float32(np.inf))
-            return _float(name, Op.GE, float(above))
+            return _float(name, Op.GE, float(above), negated)
 
 
 # --- days and times -------------------------------------------------------------------------------

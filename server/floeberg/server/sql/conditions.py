@@ -1,8 +1,9 @@
 """Conditions of SQL as filters.
 
 `exact_filter` is true of just the rows that the condition is true of, by SQL's logic of three
-values; there is none for a condition that floeberg's filters can't say. `implied_filter` is true
-wherever the condition is, and perhaps elsewhere: it prunes, and the engine decides.
+values and IEEE's rule for NaN; there is none for a condition that floeberg's filters can't say.
+`implied_filter` is true wherever the condition is, and perhaps elsewhere: it prunes, and the engine
+decides.
 
 NOT is worked in from the outside, so that each part is asked when it is true, or when it is false;
 what is unknown is neither, and the answers join by AND and OR alone.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
@@ -36,6 +38,7 @@ from floeberg.server.sql.comparisons import (
     can_be_listed,
     compare,
     compare_day,
+    is_nan,
 )
 from floeberg.server.sql.constant_expressions import constant_of
 from floeberg.server.sql.constants import Constant, Null, Number, Text, Truth
@@ -53,7 +56,10 @@ _OPERATORS: dict[type[Node], Op] = {
 _READ = frozenset({"this", "expression", "expressions", "low", "high", "negate"})
 """The parts of a node that are looked at here; one that has others says more than is understood."""
 
-_Compare = Callable[[Op, Constant], Expression | None]
+
+class _Compare(Protocol):
+    def __call__(self, op: Op, constant: Constant, *, negated: bool) -> Expression | None: ...
+
 
 FindColumn = Callable[[Node], Column | None]
 """What a reference means: the column, or None where it means none or is no reference."""
@@ -126,24 +132,22 @@ class _Conditions:
 
     def _comparison(self, node: Node, negated: bool) -> Expression | None:
         op = _OPERATORS[type(node)]
-        if negated:
-            op = OPPOSITE[op]
         left, right = node.this, node.expression
         left_value = constant_of(left, self._zone)
         right_value = constant_of(right, self._zone)
         if left_value is not None and right_value is not None:
-            return _always(left_value, op, right_value)
+            return _always(left_value, OPPOSITE[op] if negated else op, right_value)
         if left_value is not None:
             left, right_value, op = right, left_value, FLIPPED[op]
         if right_value is None or (compared := self._compared(left)) is None:
             return None
-        return compared(op, right_value)
+        return compared(op, right_value, negated=negated)
 
     def _compared(self, node: Node) -> _Compare | None:
         """Return how to compare a column, or a timestamp's day, with a constant."""
         column = self._column(node)
         if column is not None:
-            return lambda op, constant: compare(column, op, constant, self._zone)
+            return partial(compare, column, zone=self._zone)
         while isinstance(node, exp.Paren):
             node = node.this
         if is_cast(node) and node.to.this == exp.DType.DATE:
@@ -169,8 +173,9 @@ class _Conditions:
         compared = self._compared(node.this)
         if compared is None or low is None or high is None or not can_be_listed([low, high]):
             return None
-        ops = (Op.LT, Op.GT) if negated else (Op.GE, Op.LE)
-        parts = [compared(op, bound) for op, bound in zip(ops, (low, high), strict=True)]
+        parts = [
+            compared(op, bound, negated=negated) for op, bound in ((Op.GE, low), (Op.LE, high))
+        ]
         sides = tuple(part for part in parts if part is not None)
         if len(sides) < 2 and (self._is_exact or negated or not sides):
             return None
@@ -184,7 +189,7 @@ class _Conditions:
             return None
         if not can_be_listed(constants):
             return None
-        found = [compared(Op.NE if negated else Op.EQ, constant) for constant in constants]
+        found = [compared(Op.EQ, constant, negated=negated) for constant in constants]
         parts = [part for part in found if part is not None]
         if len(parts) < len(found) and (self._is_exact or not negated):
             return None
@@ -219,7 +224,11 @@ class _Conditions:
             return None
         if isinstance(constant, Null):
             return Predicate(Op.NOT_NULL if is_distinct else Op.IS_NULL, column.name)
-        found = compare(column, Op.NE if is_distinct else Op.EQ, constant, self._zone)
+        found: Expression | None
+        if is_nan(column, constant):  # which is one value here
+            found = Predicate(Op.NOT_NAN if is_distinct else Op.IS_NAN, column.name)
+        else:
+            found = compare(column, Op.EQ, constant, self._zone, negated=is_distinct)
         if found is None or not is_distinct:
             return found
         return Or((Predicate(Op.IS_NULL, column.name), found))

@@ -3,7 +3,7 @@
 Each time that a table stands in the query, it becomes an input of its own: the columns that the
 query needs, the filter that its conditions allow to push, and a name, `i0`, `i1` and so on, by
 which the rewritten query reads it. The rewritten query gives the same answer over the inputs,
-filtered or not, as the query does over the tables.
+filtered or not, as the query does over the tables. It compares floats by IEEE's rule.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from floeberg.protocol.types import (
     TimeType,
 )
 from floeberg.server.sql.columns import Source, same
+from floeberg.server.sql.float_comparisons import compare_as_ieee
+from floeberg.server.sql.float_kinds import Kinds
 from floeberg.server.sql.names import Session, TableReference, Version
 from floeberg.server.sql.needed_columns import needed_columns
 from floeberg.server.sql.occurrences import find_tables, query_of
@@ -106,6 +108,7 @@ def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:
         )
     ]
     _rewrite(tree, tables, names)
+    compare_as_ieee(tree, Kinds(tree, [source for _, source in tables], session.zone))
     return Split(to_sql(tree), tuple(inputs), tree)
 
 
