@@ -102,7 +102,8 @@ def test_statements_that_change_something_are_refused(text: str) -> None:
         ("SELECT 1" + " UNION ALL SELECT 1" * MAX_QUERIES, "is made of"),
         ("PIVOT t ON a USING sum(b)", "behind FROM"),
         ("SUMMARIZE t", "aggregates"),
-        ("SHOW DATABASES", "SHOW TABLES"),
+        ("SHOW FUNCTIONS", "SHOW TABLES"),
+        ("SHOW t", "DESCRIBE"),
     ],
 )
 def test_bombs_and_what_is_not_served_are_refused_with_a_way_out(text: str, message: str) -> None:

@@ -88,6 +88,9 @@ _CHANGING = frozenset(
     }
 )
 _SETTINGS = frozenset({"SET", "RESET", "USE", "PRAGMA"})
+# CATALOGS is another word for DATABASES
+_LISTS = ("SCHEMAS", "DATABASES", "CATALOGS")
+_SHOWN = (["TABLES"], ["ALL"], *([word] for word in _LISTS))
 _UNSERVED = {
     "PIVOT": "write PIVOT behind FROM, as in FROM t PIVOT (…), with the values of ON in IN (…)",
     "UNPIVOT": "write UNPIVOT behind FROM, as in FROM t UNPIVOT (…)",
@@ -189,10 +192,11 @@ def _check_first_words(tokens: list[Token]) -> None:
             first.line,
             _column(first),
         )
-    if word == "SHOW" and [t.text.upper() for t in words[1:]] not in (["TABLES"], ["ALL"]):
+    if word == "SHOW" and [t.text.upper() for t in words[1:]] not in _SHOWN:
         raise UnsupportedSql(
-            "SHOW TABLES and SHOW TABLES FROM a schema are served, other forms of SHOW are not;"
-            " DESCRIBE shows a table's columns, and information_schema.schemata lists schemas"
+            "SHOW TABLES, SHOW ALL TABLES, SHOW SCHEMAS and SHOW DATABASES are served, other forms"
+            " of SHOW are not; DESCRIBE shows a table's columns, and information_schema.columns"
+            " those of all tables"
         )
 
 
@@ -251,6 +255,11 @@ def _column(token: Token) -> int:
 
 def _tree(tokens: list[Token], text: str) -> Node:
     tokens = [t for t in tokens if t.token_type is not TokenType.SEMICOLON]
+    if tokens[0].token_type is TokenType.SHOW:
+        listed = _listed(tokens[1:])
+        if listed is not None:
+            return listed
+        tokens = [_as_from(token) for token in tokens]
     try:
         found = DuckDB().parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
     except ParseError as exc:
@@ -264,6 +273,34 @@ def _tree(tokens: list[Token], text: str) -> Node:
     if tree is None or (isinstance(tree, exp.Select) and not any(tree.args.values())):
         raise BadSql("there is no statement; send one, such as SELECT 1")
     return tree
+
+
+def _listed(tokens: list[Token]) -> exp.Show | None:
+    """Return SHOW SCHEMAS, of one catalog or of all, and SHOW DATABASES, which sqlglot does not
+    know; None for another SHOW. `tokens` follow the SHOW."""
+    word, *rest = tokens
+    if word.text.upper() not in _LISTS:
+        return None
+    shown = exp.Show(this=word.text.upper())
+    if rest and word.text.upper() == "SCHEMAS" and _as_from(rest[0]).token_type is TokenType.FROM:
+        if len(rest) != 2:
+            raise BadSql("SHOW SCHEMAS FROM takes one name, that of a catalog")
+        name = exp.to_identifier(rest[1].text, quoted=rest[1].token_type is TokenType.IDENTIFIER)
+        shown.set("from_", exp.Table(this=name))
+    elif rest:
+        raise BadSql(
+            f"nothing follows {word.text.upper()}, but {quoted(rest[0].text)} does",
+            rest[0].line,
+            _column(rest[0]),
+        )
+    return shown
+
+
+def _as_from(token: Token) -> Token:
+    """Return FROM for an IN, which others write behind SHOW TABLES."""
+    if token.token_type is not TokenType.IN:
+        return token
+    return Token(TokenType.FROM, "FROM", token.line, token.col, token.start, token.end)
 
 
 def _bad_sql(exc: ParseError) -> BadSql:

@@ -1,7 +1,7 @@
 """Checked statements: what a client may ask, and nothing else.
 
-A statement reads: SELECT, WITH, VALUES, set operations, SHOW TABLES and DESCRIBE, each with EXPLAIN
-or without. Everything that would change, configure or reach beyond the catalogs is refused here.
+A statement reads: SELECT, WITH, VALUES and set operations, each with EXPLAIN or without, SHOW and
+DESCRIBE. Everything that would change, configure or reach beyond the catalogs is refused here.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ class Kind(StrEnum):
 
     QUERY = "query"
     SHOW_TABLES = "show tables"
+    SHOW_ALL_TABLES = "show all tables"
+    SHOW_SCHEMAS = "show schemas"
+    SHOW_DATABASES = "show databases"
     DESCRIBE = "describe"
 
 
@@ -35,9 +38,9 @@ class Kind(StrEnum):
 class Statement:
     """A statement that has passed all checks. Its tree is shared and never changed.
 
-    `tree` is the query, what DESCRIBE describes (an `exp.Table`, or a query), or for SHOW TABLES
-    the `exp.Table` whose name is that of the schema, or None. `parameters` counts the parameters
-    that are not bound yet.
+    `tree` is the query, what DESCRIBE describes (an `exp.Table`, or a query), or the `exp.Table`
+    whose name is that of the schema of SHOW TABLES, or of the catalog of SHOW SCHEMAS, or None.
+    `parameters` counts the parameters that are not bound yet.
     """
 
     kind: Kind
@@ -74,6 +77,15 @@ class Statement:
         return "" if self.tree is None else to_sql(self.tree)
 
 
+_SHOWN = {
+    "TABLES": Kind.SHOW_TABLES,
+    "ALL TABLES": Kind.SHOW_ALL_TABLES,
+    "SCHEMAS": Kind.SHOW_SCHEMAS,
+    "DATABASES": Kind.SHOW_DATABASES,
+    "CATALOGS": Kind.SHOW_DATABASES,
+}
+
+
 def parse_statement(text: str) -> Statement:
     """Return the only statement in `text`, checked.
 
@@ -91,7 +103,7 @@ def parse_statement(text: str) -> Statement:
         case exp.Query() | exp.Values():
             pass
         case exp.Show():
-            kind = Kind.SHOW_TABLES
+            kind = _SHOWN[str(tree.this)]
             shown = tree.args.get("from_")
         case exp.Describe():
             kind = Kind.DESCRIBE
@@ -102,6 +114,8 @@ def parse_statement(text: str) -> Statement:
             raise ReadOnly(type(tree).__name__.upper())
         case _:
             raise BadSql("the statement is no query; send one, such as SELECT 1")
+    if parsed.explained and kind is not Kind.QUERY:
+        raise UnsupportedSql("EXPLAIN tells the plan of a query; SHOW and DESCRIBE have none")
     if shown is not None:
         _check_nodes(shown)
         check_functions(shown)

@@ -217,7 +217,9 @@ def sql_name(type_: Type, *, nested: bool = False) -> str:
         case DecimalType(precision, scale) if nested:
             return f"DECIMAL({precision},{scale})"
         case StructType(fields):
-            inside = ", ".join(f"{_quoted(f.name)} {sql_name(f.type, nested=True)}" for f in fields)
+            inside = ", ".join(
+                f"{quoted_name(f.name)} {sql_name(f.type, nested=True)}" for f in fields
+            )
             return f"STRUCT({inside})"
         case ListType():
             return f"{sql_name(type_.element, nested=True)}[]"
@@ -234,10 +236,10 @@ def sql_name(type_: Type, *, nested: bool = False) -> str:
             return found.name
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
     """Return a name as SQL has it, in quotes where it must be.
 
-    >>> _quoted("a"), _quoted('a "b"')
+    >>> quoted_name("a"), quoted_name('a "b"')
     ('a', '"a ""b\"""')
     """
     plain = name.isascii() and name.isidentifier()
