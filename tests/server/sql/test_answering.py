@@ -219,6 +219,8 @@ def test_a_plain_scan_has_the_tickets_of_a_scan(fleet: LocalFleet) -> None:
         "SELECT id + 1 FROM db.orders",
         "SELECT count(*) FROM db.orders",
         "EXPLAIN SELECT 1",
+        "DESCRIBE db.orders",
+        "SHOW TABLES",
         "SELECT a.id FROM db.orders a, db.people b WHERE a.id = b.id",
     ],
 )
@@ -302,6 +304,25 @@ def test_the_information_schema_lists_what_there_is(connection: dbapi.Connection
         {"column_name": "id", "data_type": "BIGINT"},
         {"column_name": "name", "data_type": "VARCHAR"},
     ]
+
+
+def test_tables_are_shown_and_described(connection: dbapi.Connection) -> None:
+    def rows(sql: str) -> list[tuple[Any, ...]]:
+        return [tuple(row.values()) for row in answer(connection, sql).to_pylist()]
+
+    assert rows("SHOW TABLES") == [("db.orders",), ("db.people",)]
+    assert rows("SHOW TABLES FROM DB") == [("orders",), ("people",)]
+    assert [row[1] for row in rows("SHOW SCHEMAS")] == ["db"]
+    described = rows("DESCRIBE db.orders")
+    assert [row[:3] for row in described[:2]] == [
+        ("id", "BIGINT", "NO"),
+        ("region", "VARCHAR", "YES"),
+    ]
+    assert "status" in [row[0] for row in rows("DESCRIBE db.orders.entries")]
+    query = "DESCRIBE SELECT region, count(*) AS n FROM db.orders WHERE id > ? GROUP BY region"
+    with connection.cursor() as cursor:
+        cursor.execute(query, (5,))
+        assert [row[:2] for row in cursor.fetchall()] == [("region", "VARCHAR"), ("n", "BIGINT")]
 
 
 # --- EXPLAIN -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
+from sqlglot import exp
 
 from floeberg.protocol.bodies import dump_json
 from floeberg.protocol.errors import FloebergError, UnsupportedSql
@@ -21,6 +22,7 @@ from floeberg.server.flight.endpoints import Endpoint, PlannedScan
 from floeberg.server.flight.queries import Computed, Placed, Queries, Query
 from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans, TableScan, nobody_leaves
 from floeberg.server.planning import count_tasks
+from floeberg.server.sql.described import DESCRIBED, describe_rows, describe_table
 from floeberg.server.sql.explained import EXPLAINED, explain_route
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.names import Session, Version
@@ -29,6 +31,7 @@ from floeberg.server.sql.parameters import Parameter
 from floeberg.server.sql.roads import Merge, Road, Route, find_route, in_one_endpoint
 from floeberg.server.sql.session_values import with_session_values
 from floeberg.server.sql.sessions import SessionOptions
+from floeberg.server.sql.showing import show, shown_schema
 from floeberg.server.sql.statements import Kind, Statement, parse_statement
 from floeberg.server.sql.tables import Tables, scans_of
 
@@ -54,6 +57,10 @@ class SqlStatements:
             statement = _bound(sql, parameters, known, caller, unbound_are_null=True)
         if statement.explained:
             return EXPLAINED
+        if statement.kind is Kind.DESCRIBE:
+            return DESCRIBED
+        if statement.kind is not Kind.QUERY:
+            return shown_schema(statement.kind)
         with self._queries.looking(_label(statement), caller, nobody_leaves, "schema") as query:
             return find_route(statement, known, Tables(query)).schema
 
@@ -84,6 +91,8 @@ class SqlStatements:
             statement = _bound(sql, parameters, known, caller)
         if statement.explained:
             return self._explained(statement, known, caller, is_cancelled)
+        if statement.kind is not Kind.QUERY:
+            return self._looked_up(statement, known, caller, is_cancelled)
         with self._queries.planning(_label(statement), caller, is_cancelled) as query:
             route = find_route(statement, known, Tables(query))
             if one_endpoint:
@@ -117,6 +126,22 @@ class SqlStatements:
             route = find_route(statement, session, Tables(query))
             planned = query.plan(scans_of([one.source for one in route.sources]))
             return _told(query, explain_route(route, planned))
+
+    def _looked_up(
+        self, statement: Statement, session: Session, caller: Caller, is_cancelled: IsCancelled
+    ) -> ScanAnswer:
+        """Return the answer to SHOW or DESCRIBE."""
+        with self._queries.looking(_label(statement), caller, is_cancelled, "sql") as query:
+            if statement.kind is Kind.DESCRIBE:
+                return _told(query, _description(statement, session, Tables(query)))
+            return _told(query, show(statement, session, caller, query.is_cancelled))
+
+
+def _description(statement: Statement, session: Session, tables: Tables) -> pa.Table:
+    if isinstance(statement.tree, exp.Table):
+        return describe_table(tables.schema(session.reference(statement.tree)))
+    route = find_route(replace(statement, kind=Kind.QUERY), session, tables)
+    return describe_rows(route.schema)
 
 
 def _answer(query: Query, route: Route, timezone: str) -> ScanAnswer:
@@ -238,8 +263,6 @@ def _bound(
 ) -> Statement:
     """Return a statement with values for its parameters, and for what the session decides."""
     statement = _parsed(sql)
-    if statement.kind is not Kind.QUERY:
-        raise UnsupportedSql(f"{statement.kind.upper()} is not served; browse by the client")
     values: list[Parameter] = []
     if parameters is not None:
         values = [column[0].as_py() for column in parameters.columns]
