@@ -89,6 +89,7 @@ def test_a_question_that_a_document_shows_has_an_answer(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FLOEBERG_SERVER", fleet.location)  # in the place of the default
     shown = command.replace(SHOWN_SERVER, fleet.location).replace(SHOWN_LAKE, str(lake))
     arguments = shlex.split(shown.replace("/etc/floeberg", str(tmp_path)))[1:]
 
