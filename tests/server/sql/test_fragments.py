@@ -189,6 +189,50 @@ def test_fragments_agree_with_the_whole_query(engine: Engine, table: pa.Table, s
         compared += 1
 
 
+_JSON = """('{"a": 1, "A": ' || id || '}')"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # names that mean one thing in one place and another in another
+        "SELECT -i AS i, count(*) FROM t WHERE i > -100 GROUP BY i",
+        "SELECT upper(s) AS s, count(*) FROM t GROUP BY s",
+        "SELECT i AS s, count(*) FROM t GROUP BY i",
+        "SELECT s, count(*) AS c, 'x' AS c0, 1 AS parts FROM t GROUP BY s HAVING c > 2",
+        "SELECT x.s, max(X.I) FROM (SELECT * FROM t) AS x GROUP BY x.s",
+        "WITH a(x, y) AS (SELECT s, i FROM t) SELECT x, max(y) FROM a GROUP BY x",
+        "WITH a AS (SELECT s, i FROM t) SELECT z.x, max(z.y) FROM a AS z(x, y) GROUP BY z.x",
+        # texts that differ in case alone
+        f"SELECT {_JSON}->>'$.A' AS x, {_JSON}->>'$.a' AS y, count(*) FROM t GROUP BY 1, 2",
+        f"SELECT max({_JSON}->>'$.A'), max({_JSON}->>'$.a') FROM t",
+        # one part for several
+        "SELECT sum(i), avg(i), count(i), sum(I) / 3, sum(t.i) // 3, -sum(i) FROM t",
+        "SELECT sum(DISTINCT p), count(DISTINCT p), avg(DISTINCT p), max(p) FROM t GROUP BY b",
+        # the innermost query that needs all rows is not the outermost
+        "SELECT count(*) FROM (SELECT DISTINCT s FROM t)",
+        "SELECT x FROM range(500) r(x) WHERE x < (SELECT count(*) FROM t)",
+        "WITH a AS (SELECT s, count(*) n FROM t GROUP BY s)"
+        " SELECT * FROM a UNION ALL SELECT 'all', sum(n)::BIGINT FROM a",
+        # rows that make several
+        "SELECT unnest(tags) AS tag, id FROM t",
+        "SELECT unnest(tags), count(*) FROM t GROUP BY 1",
+        # a half, which is rounded
+        "SELECT round(avg(p), 2) FROM t GROUP BY f",
+    ],
+)
+def test_each_query_in_fragments_is_what_it_is_whole(
+    engine: Engine, table: pa.Table, text: str
+) -> None:
+    fragments = engine.fragments(text)
+
+    assert fragments is not None
+    divided = engine.divided(text, fragments, shares_of(table, random.Random(5), 3))
+    shape, rows = engine.whole(text)
+    assert divided[0] == shape
+    assert agree(divided[1], rows)
+
+
 @pytest.mark.parametrize(
     ("text", "is_divided"),
     [

@@ -11,7 +11,7 @@ from floeberg.server.sql.aggregates import aggregate_of, distinct_argument, merg
 from floeberg.server.sql.columns import same
 from floeberg.server.sql.own_rows import Rows, explicit_aliases
 from floeberg.server.sql.parts import Described, Names, Parts, described, reading
-from floeberg.server.sql.unmergeable import AGGREGATES, Undivided, called
+from floeberg.server.sql.unmergeable import AGGREGATES, Undivided, are_same, called
 
 _TAKEN = frozenset(
     {
@@ -53,7 +53,9 @@ def divided(
     clauses = [*query.items, *order, *([] if having is None else [having])]
     distinct = _distinct_values(clauses)
     key_columns = [(key, query.parts.add(key)) for key in keys]
-    inner_keys = [*keys, *(value for value in distinct if value not in keys)]
+    inner_keys = list(keys)
+    for value in distinct:
+        _add(value, inner_keys)
     if rows.are_told_apart_by(inner_keys):
         raise Undivided  # each row would be a group, and be aggregated twice
     for value in distinct:
@@ -123,8 +125,8 @@ class _Query:
             if _aggregates(key):
                 raise Undivided
             # a constant parts no rows, and may have another type once it is a column
-            if key not in keys and key.find(exp.Column) is not None:
-                keys.append(key)
+            if key.find(exp.Column) is not None:
+                _add(key, keys)
         return keys
 
     def _key(self, key: Node) -> Node:
@@ -206,6 +208,11 @@ def _aggregates(node: Node) -> bool:
     return any(aggregate_of(each) is not None for each in node.walk())
 
 
+def _add(expression: Node, known: list[Node]) -> None:
+    if not any(are_same(expression, each) for each in known):
+        known.append(expression)
+
+
 def _distinct_values(nodes: Sequence[Node]) -> list[Node]:
     """Return the expressions whose distinct values are aggregated: none or one, since more would
     leave too little for fragments to put together."""
@@ -217,9 +224,7 @@ def _distinct_values(nodes: Sequence[Node]) -> list[Node]:
                 continue
             aggregate = aggregate_of(each)
             if aggregate is not None and aggregate.is_distinct:
-                value = distinct_argument(aggregate)
-                if value not in values:
-                    values.append(value)
+                _add(distinct_argument(aggregate), values)
     if len(values) > 1:
         raise Undivided
     return values
@@ -230,7 +235,7 @@ def _rewriting(keys: Sequence[tuple[Node, exp.Column]], parts: Parts) -> Callabl
 
     def rewrite(node: Node) -> Node:
         for key, column in keys:
-            if node == key:
+            if isinstance(node, Node) and are_same(node, key):
                 return column.copy()
         aggregate = aggregate_of(node)
         if aggregate is not None:

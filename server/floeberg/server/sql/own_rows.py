@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
 from floeberg.server.sql.columns import same
-from floeberg.server.sql.unmergeable import Undivided
+from floeberg.server.sql.unmergeable import Undivided, are_same
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,6 @@ def explicit_aliases(items: Sequence[Node]) -> dict[str, Node]:
     for item in items:
         if isinstance(item, exp.Alias):
             name = str(item.alias).casefold()
-            if aliases.setdefault(name, item.this) != item.this:
+            if not are_same(aliases.setdefault(name, item.this), item.this):
                 raise Undivided
     return aliases

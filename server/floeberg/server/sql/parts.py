@@ -9,7 +9,7 @@ from sqlglot.expressions.core import Expression as Node
 
 from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.restoring import is_carried, is_cast_back
-from floeberg.server.sql.unmergeable import Undivided
+from floeberg.server.sql.unmergeable import Undivided, are_same
 
 Described = Callable[[str], Sequence[tuple[str, str]] | None]
 """Gives the columns of a query over the inputs, each by its name and its type as the engine writes
@@ -42,7 +42,7 @@ class Parts:
     def add(self, expression: Node) -> exp.Column:
         """Return the column that has the values of `expression`."""
         for name, known in self._columns:
-            if known == expression:
+            if are_same(known, expression):
                 return exp.column(name)
         return self._added(expression)
 

@@ -95,6 +95,12 @@ def _end_of_call(text: str, at: int) -> int:
     return len(text) + 1
 
 
+def are_same(one: Node, other: Node) -> bool:
+    """Say whether two expressions are written in the same way; to the trees by themselves, keys of
+    JSON that differ in case are the same."""
+    return one == other and to_sql(one) == to_sql(other)
+
+
 def is_of_a_row(node: Node) -> bool:
     """Say whether an expression says the same of a row wherever and whenever it is read."""
     return (
