@@ -48,3 +48,8 @@ def rows_of(columns: Sequence[ArrowArray], num_rows: int) -> StructRows:
     if not columns:
         return rows_without_columns(num_rows)
     return pa.StructArray.from_arrays(list(columns), names=[""] * len(columns))
+
+
+def fields_of(rows: ArrowArray) -> list[ArrowArray]:
+    """Return the fields of a struct array as stored: not masked by the struct's own nulls."""
+    return [rows.field(i) for i in range(rows.type.num_fields)]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from floeberg.protocol.errors import CorruptTable
-from floeberg.worker.arrow import ArrowArray, BooleanArray, StructRows
+from floeberg.worker.arrow import ArrowArray, BooleanArray, StructRows, fields_of
 from floeberg.worker.projection.constants import repeat, struct_array
 from floeberg.worker.projection.conversion import CannotConvert, convert, decode_layout
 from floeberg.worker.projection.sources import (
@@ -132,11 +132,6 @@ class Assembler:
 
     def _null_in(self, name: str) -> CorruptTable:
         return self.corrupt(f"{self.location}: column {name!r} is required, and holds a null")
-
-
-def fields_of(rows: ArrowArray) -> list[ArrowArray]:
-    """Return the fields of a struct array as stored: not masked by the struct's own nulls."""
-    return [rows.field(i) for i in range(rows.type.num_fields)]
 
 
 def _null_mask(array: ArrowArray) -> BooleanArray | None:

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from floeberg.protocol.types import NestedField
-from floeberg.worker.arrow import ArrowArray, StructRows, rows_of
+from floeberg.worker.arrow import ArrowArray, StructRows, fields_of, rows_of
 from floeberg.worker.files.rows import Chunk, StoredFile
 from floeberg.worker.files.stored import StoredField, walk
-from floeberg.worker.projection.assembly import fields_of
 from floeberg.worker.projection.resolution import Resolver, needed_leaves
 from floeberg.worker.projection.sources import Source
 

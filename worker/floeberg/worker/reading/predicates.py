@@ -11,8 +11,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, assert_never
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,8 +28,7 @@ from floeberg.protocol.types import DoubleType, FloatType, Type, Value
 from floeberg.worker.arrow import ArrowArray, BooleanArray
 from floeberg.worker.deletes.equality import KeySet
 from floeberg.worker.projection.conversion import decode_layout
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
+from floeberg.worker.reading.masks import Mask, true_of
 
 Columns: TypeAlias = Mapping[int, ArrowArray]
 """The filter's columns by field id, in the table's types, all of one length."""
@@ -51,8 +48,7 @@ _COMPARISONS: dict[Op, Callable[[ArrowArray, ArrowArray], BooleanArray]] = {
 
 def is_true(test: Test, columns: Columns, length: int) -> Mask:
     """Return which rows `test` is true for."""
-    result: Mask = test(columns, length).fill_null(False).to_numpy(zero_copy_only=False)
-    return result
+    return true_of(test(columns, length))
 
 
 def compile_filter(expression: BoundExpression) -> Test:

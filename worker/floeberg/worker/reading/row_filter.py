@@ -7,9 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from floeberg.protocol.expressions.model import TRUE, BoundExpression, field_ids
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.types import NestedField
@@ -18,9 +15,8 @@ from floeberg.worker.deletes.loading import TaskDeletes
 from floeberg.worker.deletes.positions import are_all_deleted, keep_mask
 from floeberg.worker.files.rows import RowGroupStatistics
 from floeberg.worker.projection.flat import FlatField
+from floeberg.worker.reading.masks import Mask, both, mask_of
 from floeberg.worker.reading.predicates import Test, compile_filter, is_true
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +52,11 @@ class RowFilter:
             field.field.field_id: field.flatten(column)
             for field, column in zip(self.fields, columns, strict=True)
         }
-        keep = keep_mask(first_row, num_rows, self.deletes.positions)
+        undeleted = keep_mask(first_row, num_rows, self.deletes.positions)
+        keep = None if undeleted is None else mask_of(undeleted)
         for equality in self.deletes.equality:
             matched = equality.keys.matches([flat[f.field.field_id] for f in equality.fields])
-            keep = _both(keep, ~matched)
+            keep = both(keep, mask_of(~matched))
         if self.residual is not None:
-            keep = _both(keep, is_true(self.residual, flat, num_rows))
+            keep = both(keep, is_true(self.residual, flat, num_rows))
         return keep
-
-
-def _both(keep: Mask | None, other: Mask) -> Mask | None:
-    if keep is not None:
-        return keep & other
-    return None if other.all() else other

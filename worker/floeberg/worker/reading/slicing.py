@@ -36,10 +36,12 @@ def join_small(
 def _join(parts: list[KeptRows], next_row: int | None) -> KeptRows:
     if len(parts) == 1:
         return KeptRows(parts[0].batch, parts[0].positions, next_row)
-    positions = np.concatenate([part.positions for part in parts])
+    each = [part.positions for part in parts]
+    positions = lambda: np.concatenate([of_part() for of_part in each])  # noqa: E731
     batches = [part.batch for part in parts]
     if not batches[0].num_columns:
-        return KeptRows(record_batch((), batches[0].schema, len(positions)), positions, next_row)
+        rows = sum(batch.num_rows for batch in batches)
+        return KeptRows(record_batch((), batches[0].schema, rows), positions, next_row)
     [joined] = pa.Table.from_batches(batches).combine_chunks().to_batches()
     return KeptRows(joined, positions, next_row)
 

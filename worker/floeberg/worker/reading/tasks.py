@@ -196,10 +196,10 @@ def _kept_rows(
     for chunk in chunks:
         columns = assembler.project(phases.filter_sources, chunk.rows)
         keep = row_filter.keep(chunk.first_row, len(chunk.rows), columns)
-        if keep is not None and not keep.any():
+        if keep is not None and not keep.true_count:
             yield output.keep_none(chunk)
             continue
         for part in phases.output_chunks(chunk):
             start = part.first_row - chunk.first_row
-            kept = None if keep is None else keep[start : start + len(part.rows)]
+            kept = None if keep is None else keep.slice(start, len(part.rows))
             yield output.keep(part, kept, assembler, phases.output_sources)
