@@ -178,6 +178,11 @@ ALL = ["true"]
         ),
         ("SELECT 1 FROM t WHERE a = 1 OR abs(a) > 2", [ALL]),
         ("SELECT 1 FROM t WHERE a = 3 - 2", [A1]),
+        (
+            "SELECT 1 FROM t WHERE (a = 1 AND s = 'x') OR (s = 'y' AND a = 1)",
+            [["and", A1, ["or", ["=", "s", "x"], ["=", "s", "y"]]]],
+        ),
+        ("SELECT 1 FROM t WHERE (a = 1 AND s = 'x') OR a = 1", [A1]),
         ("SELECT 1 FROM t WHERE a = 1 AND random() < 0.5", [A1]),
         ("SELECT count(*) FROM t WHERE a = 1 GROUP BY s LIMIT 5", [A1]),
         ("SELECT 1 FROM t HAVING max(a) = 1", [ALL]),

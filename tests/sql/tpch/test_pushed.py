@@ -31,16 +31,9 @@ def between(column: str, low: Any, high: Any) -> list[Any]:
     return ["and", [">=", column, low], ["<=", column, high]]
 
 
-def sold(part: str, low: int) -> list[Any]:
-    """Return what query 19 asks of the lines of one kind of part."""
-    by_air, in_person = ["AIR", "AIR REG"], "DELIVER IN PERSON"
-    quantity = [[">=", "l_quantity", low], ["<=", "l_quantity", low + 10]]
-    return ["and", *quantity, ["in", "l_shipmode", by_air], ["=", "l_shipinstruct", in_person]]
-
-
 def made(brand: str, size: str, kinds: list[str], greatest: int) -> list[Any]:
     containers = ["in", "p_container", [f"{size} {kind}" for kind in kinds]]
-    return ["and", ["=", "p_brand", brand], containers, between("p_size", 1, greatest)]
+    return ["and", ["=", "p_brand", brand], containers, ["<=", "p_size", greatest]]
 
 
 PUSHED: dict[int, list[tuple[str, list[Any]]]] = {
@@ -106,14 +99,26 @@ PUSHED: dict[int, list[tuple[str, list[Any]]]] = {
     ],
     17: [("part", ["and", ["=", "p_brand", "Brand#23"], ["=", "p_container", "MED BOX"]])],
     19: [
-        ("lineitem", ["or", sold("Brand#12", 1), sold("Brand#23", 10), sold("Brand#34", 20)]),
+        (
+            "lineitem",
+            [
+                "and",
+                ["in", "l_shipmode", ["AIR", "AIR REG"]],
+                ["=", "l_shipinstruct", "DELIVER IN PERSON"],
+                ["or", *(between("l_quantity", low, low + 10) for low in (1, 10, 20))],
+            ],
+        ),
         (
             "part",
             [
-                "or",
-                made("Brand#12", "SM", ["CASE", "BOX", "PACK", "PKG"], 5),
-                made("Brand#23", "MED", ["BAG", "BOX", "PKG", "PACK"], 10),
-                made("Brand#34", "LG", ["CASE", "BOX", "PACK", "PKG"], 15),
+                "and",
+                [">=", "p_size", 1],
+                [
+                    "or",
+                    made("Brand#12", "SM", ["CASE", "BOX", "PACK", "PKG"], 5),
+                    made("Brand#23", "MED", ["BAG", "BOX", "PKG", "PACK"], 10),
+                    made("Brand#34", "LG", ["CASE", "BOX", "PACK", "PKG"], 15),
+                ],
             ],
         ),
     ],

@@ -128,7 +128,7 @@ class _Conditions:
             return None
         if len(parts) < 2:
             return parts[0] if parts else None
-        return And(tuple(parts)) if is_and else Or(tuple(parts))
+        return And(tuple(parts)) if is_and else _any_of(parts)
 
     def _comparison(self, node: Node, negated: bool) -> Expression | None:
         op = _OPERATORS[type(node)]
@@ -292,6 +292,26 @@ def operands_of(node: Node, kind: type[Node]) -> list[Node]:
         else:
             operands.append(operand)
     return operands
+
+
+def _any_of(parts: Sequence[Expression]) -> Expression:
+    """Return the `or` of filters, with what all of them ask asked once: `(a and b) or (a and c)` is
+    `a and (b or c)`, in SQL's logic too, and looks at every row fewer times."""
+    asked = [_conjuncts(part) for part in parts]
+    common = [each for each in asked[0] if all(each in other for other in asked[1:])]
+    if not common:
+        return Or(tuple(parts))
+    rests = [[each for each in one if each not in common] for one in asked]
+    if all(rests):
+        own = (rest[0] if len(rest) == 1 else And(tuple(rest)) for rest in rests)
+        common.append(Or(tuple(own)))
+    return common[0] if len(common) == 1 else And(tuple(common))
+
+
+def _conjuncts(filter_: Expression) -> list[Expression]:
+    if isinstance(filter_, And):
+        return [each for operand in filter_.operands for each in _conjuncts(operand)]
+    return [filter_]
 
 
 def _gathered(parts: Sequence[Expression]) -> Expression:
