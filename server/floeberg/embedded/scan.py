@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from floeberg.embedded.kept import KeptOfTable
 from floeberg.embedded.options import ScanOptions
 from floeberg.embedded.reader import BatchReader
 from floeberg.embedded.reading import read_plan
@@ -61,6 +62,7 @@ class TableScan:
     config: StorageConfig
     request: ScanRequest = field(default_factory=ScanRequest)
     run: PlanRun | None = field(default=None, repr=False, compare=False)
+    kept: KeptOfTable = field(default_factory=KeptOfTable, repr=False, compare=False)
 
     # --- what to read -----------------------------------------------------------------------------
 
@@ -122,12 +124,13 @@ class TableScan:
         return arrow_schema(self.resolved().projection)
 
     def plan_files(self) -> Sequence[FileScanTask]:
-        """Return the tasks of the scan in plan order, planned with a manifest cache of its own.
+        """Return the tasks of the scan in plan order, planned with what the table's scans have kept
+        of its manifests.
 
         With a limit these are the first ones, as far as metadata tells that they have the rows.
         They are made as they are looked at: their number is known at once, however many they are.
         """
-        return self.plan_files_with(ManifestCache())
+        return self.plan_files_with(self.kept.manifests)
 
     def plan_files_with(self, cache: ManifestCache) -> Sequence[FileScanTask]:
         """Return the tasks of the scan, reusing (and adding to) the manifests in `cache`.
@@ -181,7 +184,7 @@ class TableScan:
         scan = self.resolved()
         planned = self._split(scan, options)
         planned = replace(planned, request=replace(planned.request, limit=self._limit(options)))
-        plan = plan_files(planned, self.storage, run=self.run)
+        plan = plan_files(planned, self.storage, self.kept.manifests, self.run)
         return self._read(scan, plan.tasks, options)
 
     def to_batches_for_tasks(
@@ -227,7 +230,9 @@ class TableScan:
         only the other tasks, and no column of them."""
         self.resolved()  # columns don't change the count, but unknown ones are still an error
         scan = resolve(self.metadata, replace(self.request, select=()))
-        counted = count_rows(self._split(scan, options), self.storage, run=self.run)
+        counted = count_rows(
+            self._split(scan, options), self.storage, self.kept.manifests, self.run
+        )
         with self._read(scan, counted.to_read, replace(options, limit=None)) as reader:
             for _ in reader:
                 pass
@@ -242,7 +247,7 @@ class TableScan:
         planned = self._split(scan, options)
         # the limit is of the rows of these tasks, which may come late in the plan
         planned = replace(planned, request=replace(planned.request, limit=None))
-        tasks = plan_files(planned, self.storage, run=self.run).tasks
+        tasks = plan_files(planned, self.storage, self.kept.manifests, self.run).tasks
         with self._read(scan, [t for t in tasks if is_wanted(t)], options) as reader:
             return list(reader)
 
@@ -274,6 +279,7 @@ class TableScan:
         batches = read_plan(
             plan,
             self.storage,
+            self.kept,
             in_flight=min(options.num_workers, options.files_at_once or options.num_workers),
             overlap=options.overlap_io,
         )

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from floeberg.embedded.kept import KeptOfTable
 from floeberg.embedded.scan import TableScan
 from floeberg.process.storage import open_storage
 from floeberg.protocol.arrow import arrow_schema
@@ -57,13 +58,15 @@ class PyIcebergTable(Protocol):
 class Table:
     """One version of a table: its metadata, and the storage that its files are read from.
 
-    A `Table` does not follow later commits; open it again for those.
+    A `Table` does not follow later commits; open it again for those. Its scans share what they have
+    decoded of manifests, footers and delete files, `kept`, as long as it lives.
     """
 
     metadata: TableMetadata
     storage: Storage = field(repr=False)
     config: StorageConfig = field(repr=False)
     metadata_location: str | None = None
+    kept: KeptOfTable = field(default_factory=KeptOfTable, repr=False, compare=False)
 
     def scan(
         self,
@@ -97,7 +100,8 @@ class Table:
             case_sensitive=case_sensitive,
             split_size=split_size,
         )
-        return TableScan(self.metadata, self.storage, self.config, command.to_request())
+        request = command.to_request()
+        return TableScan(self.metadata, self.storage, self.config, request, kept=self.kept)
 
     def schema(self) -> pa.Schema:
         """Return the table's current schema, as its rows are read."""
