@@ -32,7 +32,7 @@ class Carrier:
     """What a client carries: `content`, and the bearer token that is its own, None for none.
 
     `turn` counts how often the content was replaced: of a token and a cookie, the later one counts.
-    ADBC's driver that keeps both loses the token of an answer now and then (2 to 6 of 1000, measured).
+    ADBC's driver loses the token of an answer now and then (2 to 6 of 1000, measured).
     """
 
     content: Mapping[str, Json]
