@@ -83,6 +83,8 @@ def _total(one: Number, other: Number, sign: int, *, is_literal: bool) -> Number
 # --- days and times -------------------------------------------------------------------------------
 
 _EPOCH = date(1970, 1, 1)
+_FIRST_NANOS = (date.min - _EPOCH).days * NANOS_PER_DAY
+_END_NANOS = ((date.max - _EPOCH).days + 1) * NANOS_PER_DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +141,10 @@ def _later(base: Constant | None, interval: _Interval, sign: int) -> Stamp | Non
         day = _months_later(_EPOCH + timedelta(days), sign * interval.months)
         day += timedelta(sign * interval.days)
         moment = (day - _EPOCH).days * NANOS_PER_DAY + nanos + sign * interval.micros * 1000
-        # checks that it is a year of the calendar
-        _EPOCH + timedelta(moment // NANOS_PER_DAY)
     except OverflowError:
         return None
-    return Stamp(moment, zoned=False)
+    is_of_the_calendar = _FIRST_NANOS <= moment < _END_NANOS
+    return Stamp(moment, zoned=False) if is_of_the_calendar else None
 
 
 def _months_later(day: date, months: int) -> date:

@@ -282,9 +282,9 @@ class _Rewriter:
     def _quantified(self, node: Node, only_true: bool) -> Node:
         """Return `a > ANY (SELECT …)` and its like."""
         is_all = isinstance(node.expression, exp.All)
-        query = node.expression.this
-        if not isinstance(query, exp.Query):
-            query = exp.Select(expressions=[exp.Explode(this=query)])
+        inner: Node = node.expression.this
+        is_query = isinstance(inner, exp.Query)
+        query = inner if is_query else exp.Select(expressions=[exp.Explode(this=inner)])
         left = self._operand(node.this)
         (column,) = self._columns(query, 1)
         if not all((left, column)[side].may_be_nan for side in _deciding_sides(node)):

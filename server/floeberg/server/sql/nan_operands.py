@@ -132,7 +132,10 @@ def case(test: Node, then: Node, otherwise: Node) -> exp.Case:
 
 
 def any_of(conditions: Sequence[Node]) -> Node:
-    return reduce(lambda left, right: exp.Or(this=left, expression=right), conditions)
+    def either(left: Node, right: Node) -> Node:
+        return exp.Or(this=left, expression=right)
+
+    return reduce(either, conditions)
 
 
 def is_null(operand: Operand) -> Node:

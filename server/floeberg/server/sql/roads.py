@@ -19,6 +19,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 from sqlglot import exp
+from sqlglot.expressions.core import Expression as Node
 
 from floeberg.process.sql.binding import Binding
 from floeberg.protocol.errors import BadRequest, UnsupportedSql
@@ -146,7 +147,7 @@ def _projection(plain: PlainScan, name: str) -> str:
     columns = []
     for column in plain.columns:
         first, *below = column.source.fields
-        node: exp.Expression = exp.column(exp.to_identifier(first.name, quoted=True))
+        node: Node = exp.column(exp.to_identifier(first.name, quoted=True))
         for field in below:
             node = exp.Dot(this=node, expression=exp.to_identifier(field.name, quoted=True))
         columns.append(exp.alias_(node, column.name, quoted=True))
