@@ -9,13 +9,17 @@ from typing import Any
 
 import adbc_driver_flightsql.dbapi
 import duckdb
+import pyarrow.flight as fl
 import pytest
 import sqlglot
 from adbc_driver_manager import dbapi
 
+from floeberg.protocol.sql_tickets import open_sql_ticket
 from tests.sql.tpch.generated import QUERIES, over_generated
 from tests.sql.tpch.lake import NAMESPACE
 from tests.support.fleet import LocalFleet, local_fleet
+from tests.support.gate import now_ms
+from tests.support.sql import redeemed
 
 ROADS = dict.fromkeys(QUERIES, "engine") | {1: "fragments", 6: "fragments"}
 """How each query is answered."""
@@ -86,3 +90,23 @@ def test_each_query_takes_its_road(cursor: dbapi.Cursor, number: int) -> None:
     (item, road), *_ = cursor.execute(f"EXPLAIN {QUERIES[number]}").fetchall()
 
     assert (item, road.partition(":")[0]) == ("road", ROADS[number])
+
+
+@pytest.mark.parametrize("number", [n for n, road in ROADS.items() if road == "fragments"])
+def test_both_workers_compute_parts_of_the_answer(
+    fleet: LocalFleet, cursor: dbapi.Cursor, number: int
+) -> None:
+    (whole,), _ = cursor.adbc_execute_partitions(QUERIES[number])
+
+    (endpoint,) = fl.FlightInfo.deserialize(whole).endpoints
+    merge = open_sql_ticket(endpoint.ticket.ticket, fleet.keys, now_ms=now_ms())
+    (parts,) = merge.inputs
+    computed = {worker.location: 0 for worker in fleet.workers}
+    for part in parts.endpoints:
+        fragment = open_sql_ticket(part.ticket, fleet.keys, now_ms=now_ms())
+        (scan,) = fragment.inputs
+        # the worker that computes the part is to read its rows, too
+        assert {at.locations[0] for at in scan.endpoints} == {part.locations[0]}
+        assert "sum(" in fragment.sql.lower()
+        computed[part.locations[0]] += redeemed(part.locations[0], part.ticket).num_rows
+    assert all(computed.values()), computed
