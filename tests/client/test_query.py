@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import decimal
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -25,25 +24,12 @@ from floeberg.protocol.errors import (
 )
 from tests.support.breaking import BreakingRead
 from tests.support.callers import ANN, password_file, token_file
-from tests.support.fleet import LocalFleet, local_fleet
+from tests.support.fleet import local_fleet
 from tests.support.lake import TableWriter
 from tests.support.orders import live_ids
 from tests.support.rows import assert_same_rows
-from tests.support.statements import WholeTables
 
 QUERY = "SELECT * FROM db.orders"
-
-
-@pytest.fixture(scope="module")
-def sql_fleet(warehouse: Path) -> Iterator[LocalFleet]:
-    with local_fleet(warehouse, make_statements=WholeTables) as fleet:
-        yield fleet
-
-
-@pytest.fixture
-def lake(sql_fleet: LocalFleet) -> Iterator[Lake]:
-    with connect(sql_fleet.location) as lake:
-        yield lake
 
 
 def test_a_query_gives_its_rows_in_every_form(lake: Lake):
@@ -57,6 +43,18 @@ def test_a_query_gives_its_rows_in_every_form(lake: Lake):
     assert_same_rows(pa.Table.from_batches(query.to_batches(), schema=rows.schema), expected)
     assert_same_rows(query.to_reader().read_all(), expected)
     assert sorted(query.to_pandas()["id"]) == sorted(query.to_polars()["id"]) == list(live_ids())
+
+
+def test_what_is_computed_comes_in_the_order_that_was_asked_for(lake: Lake):
+    ids = list(live_ids())
+
+    newest = lake.sql("SELECT id FROM db.orders ORDER BY id DESC").to_arrow()
+    counted = lake.sql("SELECT count(*) AS n, max(id) AS most FROM db.orders").to_arrow()
+
+    assert newest["id"].to_pylist() == ids[::-1]
+    assert counted.to_pylist() == [{"n": len(ids), "most": max(ids)}]
+    explained = lake.sql("EXPLAIN SELECT id FROM db.orders").to_arrow().to_pylist()
+    assert explained[0]["item"] == "road"
 
 
 def test_a_query_tells_how_far_it_is(lake: Lake):
@@ -128,7 +126,7 @@ def test_a_limit_is_kept_when_a_stream_is_resumed(warehouse: Path, limit: int):
     def gone() -> Exception:
         return ServerUnavailable("the worker went away")
 
-    with local_fleet(warehouse, workers=0, batch_bytes=1024, make_statements=WholeTables) as fleet:
+    with local_fleet(warehouse, workers=0, batch_bytes=1024) as fleet:
         for _ in range(2):
             fleet.add_worker(BreakingRead(2, gone))
         with connect(fleet.location) as lake:
@@ -220,7 +218,7 @@ def test_a_caller_that_is_known_queries_with_options_and_parameters(
         "auth_tokens": token_file(tmp_path),
         "auth_passwords": password_file(tmp_path, ann="a pass word"),
     }
-    with local_fleet(warehouse, workers=0, make_statements=WholeTables, **auth) as fleet:
+    with local_fleet(warehouse, workers=0, **auth) as fleet:
         fleet.add_worker(**auth)
         with connect(fleet.location) as nobody, pytest.raises(Unauthenticated):
             nobody.sql(QUERY, schema="db").to_arrow()
