@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import urllib.request
 from pathlib import Path
 from types import TracebackType
@@ -38,9 +39,9 @@ class Fleet:
         return self._cluster.coordinator
 
     def processes(self) -> list[int]:
-        """Return the coordinator and the workers: all that this process has started."""
-        tasks = Path("/proc/self/task").iterdir()
-        return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+        """Return the coordinator and the workers: all that the main thread has started."""
+        main = Path("/proc/self/task") / str(os.getpid())
+        return [int(pid) for pid in (main / "children").read_text().split()]
 
     def worker_processes(self) -> list[int]:
         return [int(worker["pid"]) for worker in self._workers()]
