@@ -24,7 +24,8 @@ class InProcessSide:
             scan = scan.filter(filter_)
         if query.selected is not None:
             scan = scan.select(query.selected)
-        return folded(query, scan.to_batches(self._options))
+        with scan.to_batch_reader(self._options) as reader:
+            return folded(query, reader)
 
     def _table(self, question: Question) -> Table:
         found = self._tables.get(question.metadata_file)
