@@ -317,6 +317,33 @@ def test_the_information_schema_lists_what_there_is(connection: dbapi.Connection
     ]
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT count(DISTINCT _file) AS n, count(*) AS m FROM db.orders", [(8, 750)]),
+        ("SELECT id, o._POS FROM db.orders AS o WHERE _pos = 99 AND id < 150", [(99, 99)]),
+        (
+            "SELECT count(*) AS n FROM (SELECT _file AS f FROM db.orders) AS a"
+            " JOIN db.orders.files AS b ON a.f = b.file_path",
+            [(750,)],
+        ),
+        ("SELECT _file, count(*) AS n FROM db.people GROUP BY _file HAVING false", []),
+        ("SELECT max(_spec_id), count(_row_id) FROM db.people", [(0, 0)]),
+    ],
+)
+def test_metadata_columns_can_be_named(
+    connection: dbapi.Connection, sql: str, expected: list[tuple[Any, ...]]
+) -> None:
+    found = answer(connection, sql)
+    assert [tuple(row.values()) for row in found.to_pylist()] == expected
+
+
+def test_metadata_columns_are_not_among_all(connection: dbapi.Connection) -> None:
+    assert answer(connection, "SELECT * FROM db.people").column_names == ["id", "name"]
+    assert "name the columns" in refusal(connection, "SELECT *, _file FROM db.people")
+    assert "[BAD_SQL]" in refusal(connection, "SELECT _file FROM db.people.files")
+
+
 def test_tables_are_shown_and_described(connection: dbapi.Connection) -> None:
     def rows(sql: str) -> list[tuple[Any, ...]]:
         return [tuple(row.values()) for row in answer(connection, sql).to_pylist()]
@@ -429,6 +456,7 @@ def test_policies_hold_on_every_road(restricted: dbapi.Connection, sql: str, exp
         ("SELECT * FROM db.people", "UNKNOWN_TABLE"),
         ("SELECT * FROM db.orders.files", "NOT_PERMITTED"),
         ("SELECT a.id FROM db.orders a, db.people b", "UNKNOWN_TABLE"),
+        ("SELECT _file FROM db.orders", "UNKNOWN_COLUMN"),
     ],
 )
 def test_what_a_policy_hides_is_not_there(

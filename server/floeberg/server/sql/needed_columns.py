@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
+from floeberg.protocol.errors import UnsupportedSql
+from floeberg.protocol.metadata_columns import PLAIN_COLUMNS
 from floeberg.server.sql.columns import Source, same, words_of
 from floeberg.server.sql.occurrences import query_of, renames
 
@@ -28,7 +30,12 @@ class _Needs:
 
 def needed_columns(tree: Node, tables: Sequence[tuple[exp.Table, Source]]) -> list[tuple[str, ...]]:
     """Return the names of the columns that `tree` needs of each of its tables, in the schema's
-    order; perhaps none, where the rows are only counted."""
+    order; perhaps none, where the rows are only counted. Behind them stand those of metadata
+    columns, `_file` and so on, which are in no schema.
+
+    Raises `UnsupportedSql` where all columns are needed and a metadata column too: `*` doesn't have
+    it, and would.
+    """
     needs = [_Needs(table, source, query_of(table)) for table, source in tables]
     for need in needs:
         if renames(need.table) or need.table.args.get("pivots"):
@@ -53,11 +60,27 @@ def needed_columns(tree: Node, tables: Sequence[tuple[exp.Table, Source]]) -> li
             case exp.Var():
                 _note_words(needs, (str(node.name),))
     return [
-        tuple(
-            f.name for f in need.source.schema.fields if need.all or f.name.casefold() in need.names
+        (
+            *(
+                f.name
+                for f in need.source.schema.fields
+                if need.all or f.name.casefold() in need.names
+            ),
+            *_metadata_columns(need),
         )
         for need in needs
     ]
+
+
+def _metadata_columns(need: _Needs) -> Iterator[str]:
+    for column in PLAIN_COLUMNS:
+        if column.name in need.names and not need.source.has_column(column.name):
+            if need.all:
+                raise UnsupportedSql(
+                    f"* stands in a query that reads {column.name}, which * does not have: name the"
+                    " columns instead"
+                )
+            yield column.name
 
 
 def _only_names(node: exp.Identifier) -> bool:

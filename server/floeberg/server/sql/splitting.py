@@ -17,6 +17,7 @@ from sqlglot.expressions.core import Expression as Node
 
 from floeberg.protocol.errors import UnsupportedSql
 from floeberg.protocol.expressions.model import Expression
+from floeberg.protocol.metadata_columns import PLAIN_COLUMNS
 from floeberg.protocol.scans import ScanRequest
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.suggestions import quoted
@@ -45,9 +46,10 @@ from floeberg.server.sql.statements import Statement
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What the rewritten query reads under `name`: columns of a table, in the table's order, of the
-    rows that `filter` is true of. There is at least one column. `identifiers` are the columns that
-    the table says tell its rows apart, which it does not check."""
+    """What the rewritten query reads under `name`: columns of a table, in the table's order and
+    metadata columns behind them, of the rows that `filter` is true of. There is at least one.
+    `identifiers` are the columns that the table says tell its rows apart, which it does not check.
+    """
 
     name: str
     table: TableReference
@@ -81,7 +83,7 @@ def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:
 
     A table that stands in the query twice is two inputs, since their columns and filters differ.
     Raises `UnsupportedSql` for a table with columns whose names differ in case only, what
-    `schema_of` raises, and what `Session.reference` does.
+    `needed_columns` and `schema_of` raise, and what `Session.reference` does.
     """
     assert statement.tree is not None
     tree = statement.tree.copy()
@@ -136,9 +138,12 @@ _WIDTHS = {
 
 
 def _chosen(schema: Schema, names: tuple[str, ...]) -> tuple[NestedField, ...]:
-    """Return the named columns, or where there are none the one that is read at the least cost."""
+    """Return the named columns, metadata columns behind the others; or where there are none the one
+    that is read at the least cost."""
+    known = {field.name.casefold() for field in schema.fields}
+    beside = (column for column in PLAIN_COLUMNS if column.name not in known)
     if names:
-        return tuple(field for field in schema.fields if field.name in names)
+        return tuple(field for field in (*schema.fields, *beside) if field.name in names)
     if not schema.fields:
         raise UnsupportedSql("a table without columns can't be read by SQL")
     return (min(schema.fields, key=lambda field: _WIDTHS.get(type(field.type), 100)),)

@@ -126,16 +126,26 @@ class Tables:
         """Return what an input of a statement reads."""
         view = one.table.information_schema
         if view is not None:
-            return InformationRows(view, Schema(tuple(one.columns)), AskedNames.of(one.filter))
+            return InformationRows(
+                view, _told_columns(one, information_schema(view)), AskedNames.of(one.filter)
+            )
         found = self.find(one.table)
         kind = found.meaning.metadata_table
         if kind is None:
             return self.query.scan(found.table, one.request(found.meaning.version))
+        columns = _told_columns(one, metadata_schema(kind, found.table.metadata))
         snapshot = self._whole(found).scan.snapshot
-        return MetadataRows(kind, found.table, snapshot, Schema(tuple(one.columns)))
+        return MetadataRows(kind, found.table, snapshot, columns)
 
     def _whole(self, found: Found) -> TableScan:
         return self.query.scan(found.table, _whole(found.meaning.version))
+
+
+def _told_columns(one: Input, schema: Schema) -> Schema:
+    """Return the columns that an input reads of what is told, which has no metadata columns."""
+    known = {field.name for field in schema.fields}
+    read = tuple(column for column in one.columns if column.name in known)
+    return Schema(read or schema.fields[:1])
 
 
 def scans_of(sources: Sequence[TableScan | ToldRows]) -> list[TableScan]:
