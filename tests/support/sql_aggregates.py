@@ -85,7 +85,7 @@ def _computed(rng: random.Random, distinct: str) -> str:
         [
             *[one] * 6,
             f"{number} / count(*)",
-            f"round({rng.choice(['avg(p)', 'sum(p)', 'avg(i)'])}, 2)",
+            f"round({rng.choice(['avg(id)', 'sum(p)', 'avg(i)'])}, 2)",
             f"{number} * 2",
             f"coalesce({number}, 0)",
             f"CASE WHEN count(*) > 2 THEN {number} ELSE 0 END",

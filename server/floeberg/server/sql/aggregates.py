@@ -151,8 +151,9 @@ def _average(aggregate: Aggregate, parts: AddPart) -> Node:
     count = _sum(parts.add(_part(aggregate, "count")))
     decimal = _DECIMAL.fullmatch(parts.type_of(sums) or "")
     if decimal is not None and int(decimal[1]):
-        # the engine divides whole numbers, and rounds once; who rounds the average to fewer digits
-        # would see another rounding of a half
+        # whole numbers are divided, so that it is rounded once. The engine does so for groups whose
+        # sum is not asked for as well, else it divides a sum that is a double: who rounds the
+        # average to fewer digits may see the difference at a half, by the plan that it makes
         power = exp.Literal.number(f"1e{decimal[1]}")
         total = _call("ROUND", exp.Mul(this=total, expression=power))
         count = exp.Paren(this=exp.Mul(this=count, expression=power.copy()))
