@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from floeberg.process.auth import Principal
 from floeberg.process.sql.checking import check_statement
-from floeberg.process.sql.connecting import open_connection
+from floeberg.process.sql.connecting import locked_down
 from floeberg.process.sql.failing import sql_error
 from floeberg.protocol.errors import FloebergError, InternalError, QueryTooLarge
 from floeberg.protocol.requests import RequestContext
@@ -29,6 +29,7 @@ from floeberg.worker.sql.answers import Answer
 from floeberg.worker.sql.datasets import InputDataset, take_unaligned_buffers
 from floeberg.worker.sql.inputs import InputReader, Peers, ReadHere
 from floeberg.worker.sql.shares import Share, Shares
+from floeberg.worker.sql.spares import SpareDatabases
 from floeberg.worker.sql.spilling import SpillDirectory
 
 logger = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class SqlEngine:
         self._now_ms = now_ms
         self._lock = threading.Lock()
         self._running: list[_Watch] = []
+        self._databases = SpareDatabases()
 
     def admit(self, ticket: SqlTicket, check: Callable[[], None] = lambda: None) -> Share:
         """Return what a statement may take, for `run`, as soon as there is so much. Raises
@@ -106,6 +108,7 @@ class SqlEngine:
             watch = _Watch(share, call.check, self._is_too_much)
             with watch.errors():
                 connection = self._connect(ticket, share, spill)
+            stack.callback(self._databases.refill)
             stack.callback(connection.close)
             inputs = self._inputs(call)
             stack.enter_context(self._watched(watch, connection, inputs))
@@ -131,7 +134,8 @@ class SqlEngine:
     def _connect(
         self, ticket: SqlTicket, share: Share, spill: Path | None
     ) -> duckdb.DuckDBPyConnection:
-        return open_connection(
+        return locked_down(
+            self._databases.take(),
             memory_bytes=share.memory_bytes,
             threads=min(self._threads, share.threads),
             spill=spill,
