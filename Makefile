@@ -29,7 +29,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning tpch corpus fuzz hostile chaos oracles clients java-17 ray clean
+.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning tpch corpus fuzz fuzz-sql hostile chaos oracles clients java-17 ray clean
 .DEFAULT_GOAL := help
 
 help:
@@ -45,6 +45,7 @@ help:
 	@echo "                    (FILES=\"1000 100000\", ONLY=floeberg without the others; else needs Java 17)"
 	@echo "make tpch           TPC-H's queries over a fleet, beside DuckDB (SF=1 QUERIES=\"1 6\")"
 	@echo "make fuzz           compare with a plain reader on random tables (N=1000 SEED=…)"
+	@echo "make fuzz-sql       compare answers to random queries in SQL with DuckDB's (N=1000 SEED=…)"
 	@echo "make hostile        attack a fleet with tampered tickets, tokens and commands (N=100000 SEED=…)"
 	@echo "make chaos          kill workers and coordinators under load, on an object store that fails, and compare"
 	@echo "                    every answer (MINUTES=10 SEED=…)"
@@ -96,6 +97,9 @@ corpus: $(READY)
 
 fuzz: $(READY)
 	@$(BIN)/python -m tests.fuzz --examples $(N) $(if $(SEED),--seed $(SEED))
+
+fuzz-sql: $(READY)
+	@$(BIN)/python -m tests.sql.fuzz --examples $(N) $(if $(SEED),--seed $(SEED))
 
 hostile: $(READY)
 	@$(BIN)/python -m tests.fuzz.hostile --examples $(N) $(if $(SEED),--seed $(SEED))
