@@ -16,6 +16,8 @@ from tests.support.fleet import LocalFleet, local_fleet
 from tests.support.lake import TableWriter, required, schema
 
 AUTHORIZATION = "adbc.flight.sql.authorization_header"
+EVE = "eves-token-of-24-letters"
+TOKENS = {"ann": ANN, "bob": BOB, "eve": EVE}
 POLICIES = """
 [[rule]]
 principals = ["ann"]
@@ -28,6 +30,13 @@ tables = ["warehouse.shared.*"]
 [[limit]]
 principals = ["bob"]
 rows = 1000
+
+[[rule]]
+principals = ["eve"]
+tables = ["warehouse.shared.*"]
+
+[[limit]]
+principals = ["eve"]
 seconds = 2.0
 """
 
@@ -41,8 +50,8 @@ def no_tracebacks() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
-    """Ann reads all, bob what is shared, and no more than 1,000 rows in 2 seconds; a statement has
-    64 MB to itself."""
+    """Ann reads all; bob what is shared, and no more than 1,000 rows; eve too, for 2 seconds. A
+    statement has 64 MB to itself."""
     folder = tmp_path_factory.mktemp("lake")
     secrets = tmp_path_factory.mktemp("secrets")
     for name in ("shared/orders", "private/salaries"):
@@ -50,7 +59,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalFleet]:
             folder / name, schema({"id": required("long"), "what": "string"})
         )
         table.append([{"id": number, "what": f"{name} {number}"} for number in range(3000)])
-    auth: dict[str, object] = {"auth_tokens": token_file(secrets)}
+    auth: dict[str, object] = {"auth_tokens": token_file(secrets, TOKENS)}
     policies = secret_file(secrets / "policies", POLICIES)
     with local_fleet(folder, workers=0, policies=policies, **auth) as fleet:
         fleet.add_worker(sql_memory_bytes=64 << 20, sql_spill_bytes=16 << 20, **auth)
@@ -229,10 +238,11 @@ def test_what_does_not_fit_is_told(ann: dbapi.Connection) -> None:
     assert "[QUERY_TOO_LARGE]" in refusal(ann, sql)
 
 
-def test_a_query_without_end_is_ended(bob: dbapi.Connection) -> None:
+def test_a_query_without_end_is_ended(fleet: LocalFleet) -> None:
     sql = "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range * b.range = -1"
 
-    assert "[LIMIT_EXCEEDED]" in refusal(bob, sql)
+    with connect(fleet, EVE) as eve:
+        assert "[LIMIT_EXCEEDED]" in refusal(eve, sql)
 
 
 @pytest.mark.parametrize(
