@@ -22,15 +22,18 @@ PYICEBERG, DAFT, POLARS, DUCKDB, PYARROW = "PyIceberg", "Daft", "Polars", "DuckD
 IN_PROCESS = "in process"
 FLIGHT_1, FLIGHT_2 = "Flight, 1 worker", "Flight, 2 workers"
 SQL_1, SQL_2 = "Flight SQL, 1 worker", "Flight SQL, 2 workers"
+SQL_ENGINE = "Flight SQL, one engine"
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A module of `sides`, the environment that it runs in, and how many workers it starts."""
+    """A module of `sides`, the environment that it runs in, how many workers it starts, and what
+    else it is told."""
 
     module: str
     environment: str = "own"
     workers: int | None = None
+    flags: tuple[str, ...] = ()
 
 
 CONTENDERS: Mapping[str, Contender] = {
@@ -44,8 +47,9 @@ CONTENDERS: Mapping[str, Contender] = {
     FLIGHT_2: Contender("flight_side", workers=2),
     SQL_1: Contender("flight_sql_side", workers=1),
     SQL_2: Contender("flight_sql_side", workers=2),
+    SQL_ENGINE: Contender("flight_sql_side", workers=2, flags=("--undivided",)),
 }
-OURS = (IN_PROCESS, FLIGHT_1, FLIGHT_2, SQL_1, SQL_2)
+OURS = (IN_PROCESS, FLIGHT_1, FLIGHT_2, SQL_1, SQL_2, SQL_ENGINE)
 
 
 class ContenderFailed(Exception):
@@ -58,7 +62,7 @@ class ContenderProcess:
     def __init__(self, contender: Contender, pythons: Mapping[str, str], warehouse: Path) -> None:
         arguments: list[str] = []
         if contender.workers is not None:
-            arguments = [str(warehouse), "--workers", str(contender.workers)]
+            arguments = [str(warehouse), "--workers", str(contender.workers), *contender.flags]
         self._module = f"tests.bench.taxi.sides.{contender.module}"
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(

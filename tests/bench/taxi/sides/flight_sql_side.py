@@ -12,18 +12,29 @@ from tests.bench.taxi.lake import NAMESPACE
 from tests.bench.taxi.sides.fleet import Fleet
 from tests.bench.taxi.sides.serving import Question, Refuses, serve
 
+_BESIDE = ", (VALUES (1)) AS beside(one)"
+"""A join that changes nothing, but that the query is not divided."""
+
 
 class FlightSQLSide:
-    def __init__(self, connection: dbapi.Connection) -> None:
+    """Asks as people do; or `undivided`, so that one worker's engine computes all of an answer."""
+
+    def __init__(self, connection: dbapi.Connection, *, undivided: bool) -> None:
         self._connection = connection
+        self._undivided = undivided
 
     def answer(self, question: Question) -> Answer:
         if question.properties:
             raise Refuses("has a warehouse of local files")
         query = question.asked
+        table = f"{NAMESPACE}.{question.table}"
+        if self._undivided:
+            if query.rows:
+                raise Refuses("is for queries that aggregate")
+            table += _BESIDE
         with self._connection.cursor() as cursor:
             try:
-                cursor.execute(query.sql(f"{NAMESPACE}.{question.table}"))
+                cursor.execute(query.sql(table))
             except dbapi.NotSupportedError as refusal:
                 raise Refuses(str(refusal)) from refusal
             if not query.rows:
@@ -38,9 +49,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("warehouse", type=Path)
     parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--undivided", action="store_true")
     arguments = parser.parse_args()
     with (
         Fleet(arguments.warehouse, arguments.workers) as fleet,
         dbapi.connect(fleet.coordinator.replace("grpc+tcp", "grpc")) as connection,
     ):
-        serve(FlightSQLSide(connection), fleet)
+        serve(FlightSQLSide(connection, undivided=arguments.undivided), fleet)
