@@ -27,7 +27,7 @@ from floeberg.server.sql.explained import EXPLAINED, explain_route
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.names import Session, Version
 from floeberg.server.sql.occurrences import find_tables
-from floeberg.server.sql.parameters import Parameter
+from floeberg.server.sql.parameters import Parameter, value_of
 from floeberg.server.sql.roads import Merge, Road, Route, find_route, in_one_endpoint
 from floeberg.server.sql.session_values import with_session_values
 from floeberg.server.sql.sessions import SessionOptions
@@ -265,7 +265,7 @@ def _bound(
     statement = _parsed(sql)
     values: list[Parameter] = []
     if parameters is not None:
-        values = [column[0].as_py() for column in parameters.columns]
+        values = [value_of(column[0]) for column in parameters.columns]
     elif unbound_are_null:
         values = [None] * statement.parameters
     return with_session_values(statement.bind(values), session, caller.principal)

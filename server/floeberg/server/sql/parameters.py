@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
@@ -17,6 +18,25 @@ Parameter: TypeAlias = (
     bool | int | float | Decimal | str | bytes | date | time | datetime | UUID | None
 )
 """A value as pyarrow's `as_py` gives it; None is NULL."""
+
+
+def value_of(scalar: pa.Scalar[Any]) -> Parameter:
+    """Return the value of a parameter as it was bound. Raises `UnsupportedSql` for one that can't
+    be had whole: a time beyond the years 1 to 9999, nanoseconds, text that is not UTF-8."""
+    type_ = scalar.type
+    try:
+        if pa.types.is_timestamp(type_) and type_.unit == "ns":
+            scalar = scalar.cast(pa.timestamp("us", type_.tz))
+        elif pa.types.is_time64(type_) and type_.unit == "ns":
+            scalar = scalar.cast(pa.time64("us"))
+        value: Parameter = scalar.as_py()
+    except (ValueError, OverflowError, LookupError) as exc:
+        raise UnsupportedSql(
+            f"a parameter of type {type_} has a value that is not taken; send text in UTF-8, and"
+            " times within the years 1 to 9999 in whole microseconds, in a zone of the IANA"
+            " database"
+        ) from exc
+    return value
 
 
 def literal_of(value: Parameter) -> Node:
