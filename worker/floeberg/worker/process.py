@@ -109,6 +109,7 @@ class WorkerService:
                 "floeberg_worker_credential_renewals", lambda: [self._credentials.renewals]
             )
         )
+        self._sql = self._sql_engine()
         self._redeemer = Redeemer(
             self._keyring,
             self._budget,
@@ -124,7 +125,7 @@ class WorkerService:
             ),
             storages,
             streams,
-            sql=self._sql_engine(),
+            sql=self._sql,
             tell=self._tell_load,
             credentials=self._credentials.source,
         )
@@ -315,6 +316,7 @@ class WorkerService:
             self._health.stop()
         self._http.stop()
         self._clients.close()
+        self._sql.close()
         if self._spill is not None:
             self._spill.close()
         logger.info("worker stopped", extra={"worker": self.worker_id})

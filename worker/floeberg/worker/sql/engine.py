@@ -1,4 +1,5 @@
-"""Run statements: each on a DuckDB of its own, over inputs that are read as it asks for them.
+"""Run statements: each on a DuckDB that no other uses meanwhile, over inputs that are read as it
+asks for them.
 
 A stream runs while its client takes batches. Beside it, a thread looks several times a second
 whether the statement is still wanted, and interrupts it where it is not.
@@ -10,26 +11,24 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from floeberg.process.auth import Principal
 from floeberg.process.sql.checking import check_statement
-from floeberg.process.sql.connecting import locked_down
 from floeberg.process.sql.failing import sql_error
 from floeberg.protocol.errors import FloebergError, InternalError, QueryTooLarge
 from floeberg.protocol.requests import RequestContext
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.sql_tickets import SqlInput, SqlTicket, decode_rows
 from floeberg.worker.sql.answers import Answer
+from floeberg.worker.sql.databases import Databases, Settings
 from floeberg.worker.sql.datasets import InputDataset, take_unaligned_buffers
 from floeberg.worker.sql.inputs import InputReader, Peers, ReadHere
 from floeberg.worker.sql.shares import Share, Shares
-from floeberg.worker.sql.spares import SpareDatabases
 from floeberg.worker.sql.spilling import SpillDirectory
 
 logger = logging.getLogger(__name__)
@@ -76,13 +75,12 @@ class SqlEngine:
         self._keyring = keyring
         self._peers = peers
         self._shares = shares
-        self._spill = spill
         self._threads = threads
         self._is_short = is_short
         self._now_ms = now_ms
         self._lock = threading.Lock()
         self._running: list[_Watch] = []
-        self._databases = SpareDatabases()
+        self._databases = Databases(None if spill is None else spill.lend)
 
     def admit(self, ticket: SqlTicket, check: Callable[[], None] = lambda: None) -> Share:
         """Return what a statement may take, for `run`, as soon as there is so much. Raises
@@ -103,13 +101,11 @@ class SqlEngine:
                 for one in ticket.inputs:
                     yield from decode_rows(one.rows)
                 return
-            spilling = nullcontext(None) if self._spill is None else self._spill.lend()
-            spill = stack.enter_context(spilling)
             watch = _Watch(share, call.check, self._is_too_much)
             with watch.errors():
-                connection = self._connect(ticket, share, spill)
-            stack.callback(self._databases.refill)
-            stack.callback(connection.close)
+                connection = stack.enter_context(
+                    self._databases.lend(self._settings(ticket, share))
+                )
             inputs = self._inputs(call)
             stack.enter_context(self._watched(watch, connection, inputs))
             answer = Answer(ticket.schema, ticket.settings.batch_bytes)
@@ -131,16 +127,16 @@ class SqlEngine:
                 yield from answer.batches(batch)
             watch.raise_failure()
 
-    def _connect(
-        self, ticket: SqlTicket, share: Share, spill: Path | None
-    ) -> duckdb.DuckDBPyConnection:
-        return locked_down(
-            self._databases.take(),
-            memory_bytes=share.memory_bytes,
-            threads=min(self._threads, share.threads),
-            spill=spill,
-            spill_bytes=share.spill_bytes,
-            timezone=ticket.settings.timezone,
+    def close(self) -> None:
+        """Close the databases that no statement runs on."""
+        self._databases.close()
+
+    def _settings(self, ticket: SqlTicket, share: Share) -> Settings:
+        return Settings(
+            share.memory_bytes,
+            share.spill_bytes,
+            min(self._threads, share.threads),
+            ticket.settings.timezone,
         )
 
     def _inputs(self, call: SqlCall) -> InputReader:

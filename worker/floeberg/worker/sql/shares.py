@@ -39,7 +39,8 @@ class Shares:
     """Lends memory of a total, and disk in proportion. Safe to use from several threads.
 
     Each query gets a quarter of what is left, and at least 64 MiB: one that comes alone has room to
-    be fast, and several can run at once, and spill. Where so little isn't left, a query waits a
+    be fast, and several can run at once, and spill. It is a power of two, so that there are few
+    sizes of databases, and those that are kept fit. Where so little isn't left, a query waits a
     moment for another one's end.
 
     A part of a query has `PARTS_BYTES` more to take from. What merges parts holds its own share
@@ -79,7 +80,7 @@ class Shares:
         moment in which there was nothing."""
         with self._freed:
             if self._left >= LEAST_BYTES:
-                memory = max(LEAST_BYTES, self._left // _PART)
+                memory = max(LEAST_BYTES, _power_of_two(self._left // _PART))
                 self._left -= memory
                 return False, memory
             if is_part and self._left_for_parts >= LEAST_BYTES:
@@ -92,6 +93,11 @@ class Shares:
                 )
             self._freed.wait(_LOOKS_EVERY_SECONDS)
             return None
+
+
+def _power_of_two(number: int) -> int:
+    """Return the greatest that `number` holds; 0 of less than 1."""
+    return 1 << number.bit_length() >> 1
 
 
 def usable_cpus() -> int:
