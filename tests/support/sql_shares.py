@@ -10,13 +10,18 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from floeberg.process.sql.shown_schemas import NO_COLUMN
+from floeberg.protocol.expressions.binding import bind
+from floeberg.protocol.expressions.model import Expression, field_ids
 from floeberg.protocol.schema import Schema
 from floeberg.server.sql.fragments import Fragments, fragments_of
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.names import Session
 from floeberg.server.sql.splitting import Split, split
 from floeberg.server.sql.statements import parse_statement
+from floeberg.worker.reading.predicates import compile_filter
 from tests.support.lake import schema as lake_schema
 from tests.support.sql_tables import COLUMNS, connection
 
@@ -100,8 +105,23 @@ class Engine:
 
     def _read(self, query: Split, rows: pa.Table) -> None:
         for source in query.inputs:
+            kept = rows.filter(_is_kept(source.filter, rows))
             columns = [column.name for column in source.columns]
-            self._connection.register(source.name, rows.select(columns))
+            read = kept.select(columns) if columns else pa.table({NO_COLUMN: pa.nulls(len(kept))})
+            self._connection.register(source.name, read)
+
+
+def _is_kept(filter_: Expression, rows: pa.Table) -> pa.Array[Any]:
+    """Return for each row whether `filter_` is true of it, as a scan decides."""
+    bound = bind(filter_, SCHEMA)
+    columns = {}
+    for field_id in field_ids(bound):
+        first, *below = SCHEMA.name_of(field_id).split(".")
+        column: Any = rows[first].combine_chunks()
+        for name in below:
+            column = pc.struct_field(column, name)
+        columns[field_id] = column
+    return compile_filter(bound)(columns, rows.num_rows)
 
 
 def _shape(relation: duckdb.DuckDBPyRelation) -> Shape:

@@ -46,7 +46,10 @@ def test_what_needs_no_other_words_stays(condition: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sql"),
     [
-        ("SELECT 1 FROM t x WHERE d > 5", "SELECT 1 FROM i0 AS x WHERE (d > 5 AND NOT ISNAN(d))"),
+        (
+            "SELECT 1 FROM t x WHERE d > 5 OR length(s) = 1",
+            "SELECT 1 FROM i0 AS x WHERE (d > 5 AND NOT ISNAN(d)) OR LENGTH(s) = 1",
+        ),
         (
             "SELECT 1 FROM t x WHERE d = f",
             "SELECT 1 FROM i0 AS x WHERE CASE WHEN ISNAN(d) THEN NULL ELSE d END = f",

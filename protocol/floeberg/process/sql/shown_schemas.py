@@ -10,7 +10,8 @@ import pyarrow as pa
 from floeberg.protocol.errors import UnsupportedSql
 from floeberg.protocol.suggestions import quoted
 
-_NO_COLUMN = "no_column"
+NO_COLUMN = "no_column"
+"""What stands for the columns of an input without any, and no statement may name."""
 
 
 def shown_schema(schema: pa.Schema) -> pa.Schema:
@@ -23,7 +24,7 @@ def shown_schema(schema: pa.Schema) -> pa.Schema:
     """
     _check_names(schema.names)
     fields = [pa.field(field.name, _plain(field.type), field.nullable) for field in schema]
-    return pa.schema(fields or [pa.field(_NO_COLUMN, pa.null())])
+    return pa.schema(fields or [pa.field(NO_COLUMN, pa.null())])
 
 
 def _check_names(names: Sequence[str]) -> None:

@@ -54,7 +54,7 @@ def _scan_rows(planned: PlannedScan) -> Iterator[tuple[str, str]]:
     plan, scan = planned.plan, planned.plan.scan
     yield "table", planned.table.name
     yield "snapshot", str(scan.snapshot.snapshot_id) if scan.snapshot else "none"
-    yield "columns", ", ".join(field.name for field in scan.projection.fields)
+    yield "columns", ", ".join(field.name for field in scan.projection.fields) or "none, but rows"
     if planned.is_restricted:
         return  # the rest tells of rows and columns that a policy keeps back
     if scan.filter != TRUE:

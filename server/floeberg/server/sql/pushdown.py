@@ -1,8 +1,10 @@
 """What a query's conditions say of the rows of one of its tables.
 
 A filter is pushed into a table's scan only if no row that it leaves out could have been part of the
-answer. The engine applies every condition again, so that a filter may say less than they do; where
-nothing is sure, it is TRUE.
+answer. The engine applies most conditions again, so that a filter may say less than they do; where
+nothing is sure, it is TRUE. But a condition in the WHERE of a table, or of inner joins of tables,
+that a filter can say exactly is left to the scan (`settle_conditions`): its columns need not go
+further then.
 
 A condition is pushed from the WHERE or ON of the SELECT whose FROM names the table; and on from the
 SELECT around that one, where the inner has a row for each row of its tables that meets its own
@@ -33,7 +35,7 @@ from floeberg.protocol.expressions.model import (
 )
 from floeberg.protocol.schema import Schema
 from floeberg.server.sql.columns import Column, Source, below, find_column, same, words_of
-from floeberg.server.sql.conditions import FindColumn, implied_filter, operands_of
+from floeberg.server.sql.conditions import FindColumn, exact_filter, implied_filter, operands_of
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.occurrences import is_direct, reading_of
 
@@ -70,6 +72,31 @@ def pushed_filter(table: exp.Table, tables: Tables, zone: Zone) -> Expression:
     if not filters:
         return TRUE
     return filters[0] if len(filters) == 1 else And(tuple(filters))
+
+
+def settle_conditions(table: exp.Table, tables: Tables, zone: Zone) -> list[Expression]:
+    """Take the conditions out of the query that the scan of `table` can decide alone, and return
+    them as filters, which that scan must apply to the row."""
+    sources = _sources(table)
+    where = None if sources is None else sources.select.args.get("where")
+    if sources is None or not isinstance(where, exp.Where):
+        return []
+    known = {id(node) for node, _ in tables}
+    if set(sources.kinds) - {"INNER"} or any(id(each) not in known for each in sources.behind):
+        return []
+    find = _columns_of(sources, table, tables)
+    settled: list[Expression] = []
+    left: list[Node] = []
+    for operand in operands_of(where.this, exp.And):
+        filter_ = exact_filter(operand, find, zone)
+        if filter_ is None:
+            left.append(operand)
+        else:
+            settled.append(filter_)
+    if settled:
+        # not copies: `tables` are nodes of the query
+        sources.select.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
+    return settled
 
 
 # --- FROM ----------------------------------------------------------------------------------------

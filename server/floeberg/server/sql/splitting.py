@@ -2,36 +2,29 @@
 
 Each time that a table stands in the query, it becomes an input of its own: the columns that the
 query needs, the filter that its conditions allow to push, and a name, `i0`, `i1` and so on, by
-which the rewritten query reads it. The rewritten query gives the same answer over the inputs,
-filtered or not, as the query does over the tables. It compares floats by IEEE's rule.
+which the rewritten query reads it. The rewritten query gives the same answer over the inputs as the
+query does over the tables; a condition that a scan decides by itself is in its filter alone. It
+compares floats by IEEE's rule.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
+from floeberg.process.sql.shown_schemas import NO_COLUMN
 from floeberg.protocol.errors import UnsupportedSql
-from floeberg.protocol.expressions.model import Expression
+from floeberg.protocol.expressions.model import TRUE, And, Expression
 from floeberg.protocol.metadata_columns import PLAIN_COLUMNS
 from floeberg.protocol.scans import ScanRequest
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.suggestions import quoted
-from floeberg.protocol.types import (
-    BooleanType,
-    DateType,
-    DoubleType,
-    FloatType,
-    IntType,
-    LongType,
-    NestedField,
-    TimestampType,
-    TimeType,
-)
+from floeberg.protocol.types import NestedField
 from floeberg.server.sql.columns import Source, same
 from floeberg.server.sql.float_comparisons import compare_as_ieee
 from floeberg.server.sql.float_kinds import Kinds
@@ -40,14 +33,15 @@ from floeberg.server.sql.needed_columns import needed_columns
 from floeberg.server.sql.occurrences import find_tables, query_of
 from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.plain_scan import SchemaOf, source_of
-from floeberg.server.sql.pushdown import pushed_filter
+from floeberg.server.sql.pushdown import pushed_filter, settle_conditions
 from floeberg.server.sql.statements import Statement
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
     """What the rewritten query reads under `name`: columns of a table, in the table's order and
-    metadata columns behind them, of the rows that `filter` is true of. There is at least one.
+    metadata columns behind them, of just the rows that `filter` is true of. There may be none,
+    where rows are only counted.
     `identifiers` are the columns that the table says tell its rows apart, which it does not check.
     """
 
@@ -95,23 +89,49 @@ def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:
         _check_names(schema, reference)
         references.append(reference)
         tables.append((table, source_of(table, reference, schema)))
+    filters = [
+        _filter(table, reference, tables, session)
+        for (table, _), reference in zip(tables, references, strict=True)
+    ]
+    # of what the query still says, now that scans decide some conditions
     needed = needed_columns(tree, tables)
+    spare = 1 if _mentions(tree, NO_COLUMN) else 0
     names = _input_names(tree, len(tables))
     inputs = [
         Input(
             name,
             reference,
-            _chosen(source.schema, columns),
-            pushed_filter(table, tables, session.zone),
+            _chosen(source.schema, columns) or source.schema.fields[:spare],
+            filter_,
             _identifiers(source.schema),
         )
-        for name, reference, (table, source), columns in zip(
-            names, references, tables, needed, strict=True
+        for name, reference, (_, source), columns, filter_ in zip(
+            names, references, tables, needed, filters, strict=True
         )
     ]
     _rewrite(tree, tables, names)
     compare_as_ieee(tree, Kinds(tree, [source for _, source in tables], session.zone))
     return Split(to_sql(tree), tuple(inputs), tree)
+
+
+def _filter(
+    table: exp.Table,
+    reference: TableReference,
+    tables: Sequence[tuple[exp.Table, Source]],
+    session: Session,
+) -> Expression:
+    """Return the filter of a table's scan. The conditions that it decides alone leave the query."""
+    settled: list[Expression] = []
+    # of what a coordinator tells, a filter only says which rows it may leave out
+    if reference.information_schema is None and not any(
+        meaning.metadata_table for meaning in reference.meanings
+    ):
+        settled = settle_conditions(table, tables, session.zone)
+    pushed = pushed_filter(table, tables, session.zone)
+    filters = [each for each in (*settled, pushed) if each != TRUE]
+    if not filters:
+        return TRUE
+    return filters[0] if len(filters) == 1 else And(tuple(filters))
 
 
 def _check_names(schema: Schema, reference: TableReference) -> None:
@@ -125,28 +145,17 @@ def _check_names(schema: Schema, reference: TableReference) -> None:
             )
 
 
-_WIDTHS = {
-    BooleanType: 1,
-    IntType: 4,
-    FloatType: 4,
-    DateType: 4,
-    LongType: 8,
-    DoubleType: 8,
-    TimeType: 8,
-    TimestampType: 8,
-}
-
-
 def _chosen(schema: Schema, names: tuple[str, ...]) -> tuple[NestedField, ...]:
-    """Return the named columns, metadata columns behind the others; or where there are none the one
-    that is read at the least cost."""
-    known = {field.name.casefold() for field in schema.fields}
-    beside = (column for column in PLAIN_COLUMNS if column.name not in known)
-    if names:
-        return tuple(field for field in (*schema.fields, *beside) if field.name in names)
+    """Return the named columns, metadata columns behind the others."""
     if not schema.fields:
         raise UnsupportedSql("a table without columns can't be read by SQL")
-    return (min(schema.fields, key=lambda field: _WIDTHS.get(type(field.type), 100)),)
+    known = {field.name.casefold() for field in schema.fields}
+    beside = (column for column in PLAIN_COLUMNS if column.name not in known)
+    return tuple(field for field in (*schema.fields, *beside) if field.name in names)
+
+
+def _mentions(tree: Node, name: str) -> bool:
+    return any(str(node.name).casefold() == name for node in tree.find_all(exp.Identifier))
 
 
 def _identifiers(schema: Schema) -> tuple[str, ...]:
