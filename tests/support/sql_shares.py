@@ -121,7 +121,8 @@ def _is_kept(filter_: Expression, rows: pa.Table) -> pa.Array[Any]:
         for name in below:
             column = pc.struct_field(column, name)
         columns[field_id] = column
-    return compile_filter(bound)(columns, rows.num_rows)
+    result: pa.Array[Any] = compile_filter(bound)(columns, rows.num_rows)
+    return result
 
 
 def _shape(relation: duckdb.DuckDBPyRelation) -> Shape:
