@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from threading import Thread
+
 import pytest
 
 from floeberg.protocol.errors import Cancelled, WorkerBusy
 from floeberg.worker.sql.shares import LEAST_BYTES, Share, Shares, usable_cpus
+from tests.support.waiting import wait_until
 
 MIB = 1 << 20
 
 
 def test_a_query_that_comes_alone_gets_much_and_many_get_some() -> None:
-    shares = Shares(1024 * MIB, 4096 * MIB)
+    shares = Shares(1024 * MIB, 4096 * MIB, wait_seconds=0)
     lent: list[Share] = []
 
     while sum(share.memory_bytes for share in lent) <= (1024 - 64) * MIB:
@@ -46,7 +49,7 @@ def test_there_is_a_cpu() -> None:
 
 
 def test_parts_have_room_when_others_have_taken_all() -> None:
-    shares = Shares(64 * MIB, 0)
+    shares = Shares(64 * MIB, 0, wait_seconds=0)
     shares.lend()
     parts = [shares.lend(is_part=True) for _ in range(2)]
 
@@ -73,3 +76,41 @@ def test_a_query_that_is_left_does_not_wait_on() -> None:
 
     with pytest.raises(Cancelled):
         shares.lend(check=left)
+
+
+def test_queries_get_theirs_in_turn_and_parts_before_whole_ones() -> None:
+    shares = Shares(64 * MIB, 0)
+    held = [shares.lend(), shares.lend(is_part=True), shares.lend(is_part=True)]
+    served: list[str] = []
+
+    def ask(name: str, *, is_part: bool = False) -> Thread:
+        def wait() -> None:
+            share = shares.lend(is_part=is_part)
+            served.append(name)
+            share.release()
+
+        before = shares.waiting
+        thread = Thread(target=wait, daemon=True)
+        thread.start()
+        wait_until(lambda: shares.waiting > before, "it to wait for its turn")
+        return thread
+
+    threads = [ask("first"), ask("second"), ask("a part", is_part=True)]
+    held[0].release()
+    for thread in threads:
+        thread.join(20)
+
+    assert served == ["a part", "first", "second"]
+    assert shares.waiting == 0
+
+
+def test_not_more_wait_than_may() -> None:
+    shares = Shares(64 * MIB, 0, most_waiting=1)
+    first = shares.lend()
+
+    def another_comes() -> None:
+        with pytest.raises(WorkerBusy):
+            shares.lend()
+        first.release()
+
+    assert shares.lend(check=another_comes).memory_bytes == LEAST_BYTES

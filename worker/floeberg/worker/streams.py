@@ -120,11 +120,12 @@ class Redeemer:
             ticket = self._open(raw)
             adopt(_request_of(ticket.origin))
             check_redeemer(ticket, caller)
-            admission = self._budget.admit()
+            # first, as a statement that waits for its turn is no stream yet
+            work = self._work(ticket, caller, is_cancelled)
             try:
-                work = self._work(ticket, caller, is_cancelled)
+                admission = self._budget.admit()
             except FloebergError:
-                admission.release()
+                work.release()
                 raise
         except FloebergError as error:
             logger.info("stream refused", extra={"code": error.code})
@@ -154,11 +155,15 @@ class Redeemer:
         if self._sql is None:
             raise UnsupportedSql("this worker runs no SQL")
 
+        query = ticket.origin.query_id or ""
+        limits = QueryLimits(ticket.limits, query, self._query_rows, self._now_ms)
+
         def check() -> None:
             if is_cancelled():
                 raise Cancelled("the client cancelled the call")
             if self._draining.is_set():
                 raise ServerUnavailable("the worker is stopping; try the endpoint's next location")
+            limits.check()
 
         return Statement(ticket, caller, self._now_ms(), self._sql, self._read_input, check)
 
