@@ -136,6 +136,7 @@ QUERIES = [
     ("scan", "SELECT id FROM db.orders WHERE region IS NULL OR id IN (1, 2, 3)"),
     ("projection", "SELECT id AS number, region AS id FROM db.orders WHERE id >= 790"),
     ("projection", "SELECT who.name, id, id AS again FROM db.orders WHERE id < 20"),
+    ("fragments", "SELECT #2, #1 FROM db.orders WHERE region = 'eu' AND id < 30"),
     ("fragments", "SELECT upper(region) AS r, id % 7 AS m FROM db.orders WHERE id % 2 = 0"),
     ("fragments", "SELECT count(*), sum(id), min(moment), max(region), avg(id) FROM db.orders"),
     ("fragments", "SELECT region, count(*) AS n FROM db.orders GROUP BY 1 HAVING count(*) > 1"),

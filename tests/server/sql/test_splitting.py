@@ -152,6 +152,8 @@ def test_an_input_is_a_scan_of_the_version_that_is_meant() -> None:
         ("SELECT t FROM t", [list(SCHEMAS["t"])]),
         ("SELECT count(x) FROM t AS x", [list(SCHEMAS["t"])]),
         ("SELECT COLUMNS('a.*') FROM t", [list(SCHEMAS["t"])]),
+        ("SELECT #2 FROM t WHERE s = 'x'", [list(SCHEMAS["t"])]),
+        ("SELECT c, #1 FROM u, (SELECT a FROM t)", [list(SCHEMAS["u"]), ["a"]]),
         ("SELECT q FROM t AS x(p, q, r, s, v)", [list(SCHEMAS["t"])]),
         ("SELECT 1 FROM t NATURAL JOIN u", [list(SCHEMAS["t"]), list(SCHEMAS["u"])]),
         ("SELECT * FROM t PIVOT (sum(a) FOR s IN ('x'))", [list(SCHEMAS["t"])]),

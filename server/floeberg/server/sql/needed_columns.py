@@ -44,7 +44,7 @@ def needed_columns(tree: Node, tables: Sequence[tuple[exp.Table, Source]]) -> li
         match node:
             case exp.Star():
                 _note_star(node, needs)
-            case exp.Columns() | exp.Pivot():
+            case exp.Columns() | exp.Pivot() | exp.PositionalColumn():
                 _note_all(needs, query_of(node))
             case exp.Anonymous() if str(node.name).lower() == "columns":
                 _note_all(needs, query_of(node))
