@@ -166,6 +166,8 @@ def cast(constant: Constant, to: exp.DataType, zone: Zone) -> Constant | None:
     kind = to.this
     if isinstance(constant, Null):
         return constant
+    if to.expressions and kind != exp.DType.DECIMAL:
+        return None  # of so many characters, or digits of a second, to which DuckDB rounds
     if kind in _INTEGERS:
         bits, digits = _INTEGERS[kind]
         whole = _whole_number(constant)
@@ -176,7 +178,7 @@ def cast(constant: Constant, to: exp.DataType, zone: Zone) -> Constant | None:
         case exp.DType.BOOLEAN, Truth():
             return constant
         case exp.DType.TEXT | exp.DType.VARCHAR, Text():
-            return None if to.expressions else Text(constant.value, typed=True)
+            return Text(constant.value, typed=True)
         case exp.DType.DOUBLE, _:
             return as_double(constant)
         case exp.DType.FLOAT, _:

@@ -14,6 +14,7 @@ from floeberg.server.sql.parts import Described, Names, described, reading
 from floeberg.server.sql.unmergeable import Undivided, called, is_of_a_row
 
 _TAKEN = frozenset({"expressions", "from_", "where", "order", "limit", "offset", "distinct"})
+_LARGEST = (1 << 63) - 1
 
 
 def divided(
@@ -89,7 +90,9 @@ def _kept(select: exp.Select) -> int | None:
         return None
     if not isinstance(limit, exp.Limit) or limit.args.get("limit_options"):
         raise Undivided
-    return _number(limit.expression) + (0 if offset is None else _number(offset.expression))
+    kept = _number(limit.expression) + (0 if offset is None else _number(offset.expression))
+    # tools write the largest number for no limit; beyond it, the engine reads none
+    return kept if kept < _LARGEST else None
 
 
 def _number(node: object) -> int:

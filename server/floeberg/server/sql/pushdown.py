@@ -17,6 +17,7 @@ joins look at neighbours, and samples at all, so there nothing is pushed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +39,8 @@ from floeberg.server.sql.columns import Column, Source, below, find_column, same
 from floeberg.server.sql.conditions import FindColumn, exact_filter, implied_filter, operands_of
 from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.occurrences import is_direct, reading_of
+from floeberg.server.sql.parsing import to_sql
+from floeberg.server.sql.unmergeable import called
 
 _OF_ROWS = frozenset({"expressions", "from_", "joins", "order", "where", "with_"})
 """The parts of a SELECT that has a row for each that its FROM and WHERE leave."""
@@ -281,23 +284,47 @@ def _items_of(sources: _Sources, find: FindColumn) -> FindColumn:
             if isinstance(item, exp.Star) or (
                 isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
             ):
-                star = item if isinstance(item, exp.Star) else item.this
-                if len(sources.behind) > 1 or any(star.args.values()):
+                if not _is_whole_source(item, sources, find):
                     return None
                 if (column := find(_reference(name))) is not None:
                     found.append(column)
             elif isinstance(item, exp.Alias):
                 if same(item.alias, name):
                     found.append(find(item.this))
-            elif isinstance(item, exp.Column | exp.Dot):
-                words = words_of(item)
-                if words is not None and same(words[-1], name):
+            elif (words := words_of(item)) is not None:
+                if same(words[-1], name):
                     found.append(find(item))
-            elif item.find(exp.Star, exp.Columns):
+            elif _may_be_called(item, name):
                 return None
         return found[0] if len(found) == 1 else None
 
     return find_item
+
+
+def _is_whole_source(star: Node, sources: _Sources, find: FindColumn) -> bool:
+    """Say whether `*`, or `t.*`, is all columns of the only source, rather than of one among
+    several, or the fields of a struct."""
+    stated = star if isinstance(star, exp.Star) else star.this
+    if len(sources.behind) > 1 or any(stated.args.values()):
+        return False
+    if not isinstance(star, exp.Column):
+        return True
+    above = str(star.parts[-2].name)
+    return same(above, str(sources.behind[0].alias_or_name)) and find(_reference(above)) is None
+
+
+_WORD = re.compile(r"\w+")
+
+
+def _may_be_called(item: Node, name: str) -> bool:
+    """Say whether a column of an item that is neither named nor a reference may be called `name`.
+    The engine calls it by the item's text, but columns of stars and structs by names that are not
+    in the query."""
+    if item.find(exp.Star, exp.Columns, exp.PositionalColumn) or "unnest" in called(item):
+        return True
+    text = to_sql(item.unnest())
+    # what is more than a word may be written in another way by the engine
+    return _WORD.fullmatch(name) is None or same(text, name)
 
 
 def _reference(name: str) -> exp.Column:
