@@ -291,6 +291,9 @@ def test_conditions_that_filters_can_say(condition_: str, filter_: Any) -> None:
         "ts = '2024-07-01 00:00:00.0000005'",
         "tz > '2024-03-31 02:30:00'",  # a time that this zone skips
         "tz::DATE = '2024-07-01'",
+        "ts = '2024-07-01 00:00:00.0005'::TIMESTAMP(3)",  # which is rounded
+        "ts::TIMESTAMP(0) = '2024-07-01 00:00:00'",
+        "tz > '2024-07-01 00:00:00'::TIMESTAMPTZ(0)",  # an error to the engine
         "s LIKE '%a'",
         "s LIKE 'a_'",
         "s ILIKE 'a%'",

@@ -167,7 +167,7 @@ def cast(constant: Constant, to: exp.DataType, zone: Zone) -> Constant | None:
     if isinstance(constant, Null):
         return constant
     if to.expressions and kind != exp.DType.DECIMAL:
-        return None  # of so many characters, or digits of a second, to which DuckDB rounds
+        return None  # digits of a second, to which DuckDB rounds
     if kind in _INTEGERS:
         bits, digits = _INTEGERS[kind]
         whole = _whole_number(constant)
