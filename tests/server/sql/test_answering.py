@@ -150,6 +150,7 @@ QUERIES = [
     ("fragments", "SELECT id, moment FROM db.orders ORDER BY moment DESC, id LIMIT 7"),
     ("fragments", "SELECT count(DISTINCT region) FROM db.orders"),
     ("engine", "SELECT o.id, p.name FROM db.orders o JOIN db.people p ON o.who.id = p.id"),
+    ("engine", "SELECT id FROM db.orders ORDER BY id LIMIT 9223372036854775807 OFFSET 745"),
     ("engine", "SELECT id, row_number() OVER (ORDER BY id) FROM db.orders WHERE id < 10"),
     ("engine", "WITH big AS (SELECT * FROM db.orders WHERE id > 700) "
                "SELECT a.id FROM big a, big b WHERE a.id = b.id + 1"),

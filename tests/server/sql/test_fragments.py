@@ -67,6 +67,11 @@ def engine(table: pa.Table) -> Iterator[Engine]:
             'SELECT c0 AS "s" FROM parts ORDER BY c1 DESC LIMIT 2 OFFSET 1',
         ),
         (
+            "SELECT DISTINCT s FROM t LIMIT 9223372036854775807 OFFSET 1",
+            'SELECT * FROM (SELECT DISTINCT s FROM i0 AS "t") AS q(c0)',
+            'SELECT DISTINCT c0 AS "s" FROM parts LIMIT 9223372036854775807 OFFSET 1',
+        ),
+        (
             "WITH w AS (SELECT i + 1 AS j FROM t) SELECT j, count(*) FROM w AS x GROUP BY x.j",
             'SELECT "x"."j" AS c0, COUNT(*) AS c1 FROM (SELECT i + 1 AS j FROM i0 AS "t") AS x'
             ' GROUP BY "x"."j"',
@@ -112,6 +117,7 @@ def test_a_fragment_computes_what_its_rows_allow(
         "SELECT count(DISTINCT i), count(DISTINCT s) FROM t",
         "SELECT any_value(DISTINCT i) FROM t",
         "SELECT id FROM t ORDER BY id",
+        "SELECT id FROM t ORDER BY id LIMIT 9223372036854775807 OFFSET 1",
         "SELECT DISTINCT ON (i) i, s FROM t",
         "SELECT i, count(*) FROM t GROUP BY ROLLUP (i)",
         "SELECT i, count(*) FROM t GROUP BY GROUPING SETS ((i), ())",
