@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 
 import pyarrow as pa
 from sqlglot import exp
@@ -28,6 +27,7 @@ from floeberg.server.sql.instants import Zone
 from floeberg.server.sql.names import Session, Version
 from floeberg.server.sql.occurrences import find_tables
 from floeberg.server.sql.parameters import Parameter, value_of
+from floeberg.server.sql.remembered import Remembered
 from floeberg.server.sql.roads import Merge, Road, Route, find_route, in_one_endpoint
 from floeberg.server.sql.session_values import with_session_values
 from floeberg.server.sql.sessions import SessionOptions
@@ -37,7 +37,6 @@ from floeberg.server.sql.tables import Tables, scans_of
 
 logger = logging.getLogger(__name__)
 
-_PARSED_STATEMENTS = 1024
 _LABEL_CHARACTERS = 200
 
 
@@ -248,9 +247,11 @@ def _telling(caller: Caller) -> Iterator[None]:
 # --- what was asked ------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=_PARSED_STATEMENTS)
+_PARSED: Remembered[str, Statement] = Remembered()
+
+
 def _parsed(sql: str) -> Statement:
-    return parse_statement(sql)
+    return _PARSED.get(sql, len(sql), lambda: parse_statement(sql))
 
 
 def _bound(

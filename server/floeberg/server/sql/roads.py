@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
+from typing import TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
@@ -29,13 +29,10 @@ from floeberg.server.sql.fragments import fragments_of
 from floeberg.server.sql.names import Session
 from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.plain_scan import PlainScan, plain_scan
+from floeberg.server.sql.remembered import Remembered
 from floeberg.server.sql.splitting import Split, split
 from floeberg.server.sql.statements import Statement
 from floeberg.server.sql.tables import Tables, ToldRows
-
-_BOUND_STATEMENTS = 1024
-"""Remembered, so that a tool that prepares a statement and runs it, or runs it again and again with
-other tickets, has it bound once."""
 
 
 class Road(StrEnum):
@@ -118,8 +115,19 @@ class _Computed:
     merge: Merge | None = None
 
 
-@lru_cache(maxsize=_BOUND_STATEMENTS)
-def _computed(parts: Split, inputs: tuple[tuple[str, pa.Schema], ...], timezone: str) -> _Computed:
+_Inputs: TypeAlias = tuple[tuple[str, pa.Schema], ...]
+
+_BOUND: Remembered[tuple[Split, _Inputs, str], _Computed] = Remembered()
+"""A tool that prepares a statement and runs it, or runs it again and again with other tickets, has
+it bound once."""
+
+
+def _computed(parts: Split, inputs: _Inputs, timezone: str) -> _Computed:
+    key = parts, inputs, timezone
+    return _BOUND.get(key, len(parts.sql), lambda: _bound(*key))
+
+
+def _bound(parts: Split, inputs: _Inputs, timezone: str) -> _Computed:
     with Binding(dict(inputs), timezone) as binding:
 
         def describe(sql: str) -> list[tuple[str, str]] | None:
