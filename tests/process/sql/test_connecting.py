@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from floeberg.process.sql.connecting import open_connection
+from floeberg.process.sql.connecting import known_timezones, open_connection
 
 
 @pytest.fixture
@@ -105,4 +105,17 @@ def test_a_timezone_that_there_is_not_is_an_error() -> None:
     with pytest.raises(duckdb.Error):
         open_connection(
             memory_bytes=64 << 20, threads=1, spill=None, spill_bytes=0, timezone="Nowhere/At_All"
+        )
+
+
+def test_known_timezones_are_those_that_a_connection_takes() -> None:
+    known = known_timezones()
+    assert {"UTC", "Europe/Vienna", "America/Argentina/Ushuaia", "Etc/GMT+5"} <= known
+
+    with duckdb.connect() as connection:
+        for name in sorted(known)[::40]:
+            connection.execute(f"SET TimeZone = '{name}'")
+    with pytest.raises(duckdb.Error, match="Unknown TimeZone"):
+        open_connection(
+            memory_bytes=64 << 20, threads=1, spill=None, spill_bytes=0, timezone="localtime"
         )

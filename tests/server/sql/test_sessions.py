@@ -66,6 +66,8 @@ def test_options_are_set(
         ("timezone", "Mars/Olympus", VALUE),
         ("timezone", "../../etc/passwd", VALUE),
         ("timezone", "\0", VALUE),
+        ("timezone", "posix/Europe/Vienna", VALUE),
+        ("timezone", "localtime", VALUE),
     ],
 )
 def test_what_cannot_be_set_is_named_and_the_rest_is_set(

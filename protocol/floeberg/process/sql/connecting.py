@@ -6,6 +6,7 @@ settings can't be changed any more. `checking` sees to what can be asked of it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import duckdb
@@ -48,3 +49,12 @@ def open_connection(
         connection.close()
         raise
     return connection
+
+
+@lru_cache(maxsize=1)
+def known_timezones() -> frozenset[str]:
+    """Return the names of the time zones that a connection may have, those of the IANA database
+    that are built in."""
+    with duckdb.connect() as connection:
+        rows = connection.execute("SELECT name FROM pg_timezone_names()").fetchall()
+    return frozenset(name for (name,) in rows)

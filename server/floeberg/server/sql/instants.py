@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
+from floeberg.process.sql.connecting import known_timezones
 from floeberg.protocol import civil_time
 from floeberg.protocol.errors import BadCommand, BadSql, UnsupportedSql
 from floeberg.protocol.suggestions import cut, quoted
@@ -69,7 +70,8 @@ def parse_clock(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Zone:
-    """A time zone by its name. Raises `BadCommand` for a name that is not known."""
+    """A time zone by its name. Raises `BadCommand` for a name that is not known here and to the
+    engine: this machine's database has `localtime` and `posix/Europe/Vienna`, which are files."""
 
     name: str = "UTC"
 
@@ -81,6 +83,8 @@ class Zone:
         if self.name.upper() == "UTC":
             return UTC
         try:
+            if self.name not in known_timezones():
+                raise ZoneInfoNotFoundError
             return ZoneInfo(self.name)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise BadCommand(

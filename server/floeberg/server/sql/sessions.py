@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TypeAlias
-from zoneinfo import ZoneInfo
 
 from floeberg.protocol.commands import instant
-from floeberg.protocol.errors import Unauthenticated
+from floeberg.protocol.errors import BadCommand, Unauthenticated
 from floeberg.protocol.flight_sql.actions import OptionError, OptionValue
 from floeberg.protocol.types import Json
 from floeberg.server.catalogs import Catalogs
+from floeberg.server.sql.instants import Zone
 
 MAX_VALUE_LENGTH = 256
 """Options travel in headers, which are short."""
@@ -86,7 +86,7 @@ def with_changes(
             continue
         try:
             read = _read(name, value, catalogs)
-        except ValueError:
+        except (ValueError, BadCommand):
             problems[name] = OptionError.INVALID_VALUE
             continue
         if name in _MOMENTS:
@@ -102,7 +102,7 @@ def with_changes(
 
 
 def _read(name: str, value: OptionValue, catalogs: Catalogs) -> str | int:
-    """Return an option's value as it is kept. Raises `ValueError`."""
+    """Return an option's value as it is kept. Raises `ValueError`, or `BadCommand`."""
     if isinstance(value, str) and not 0 < len(value) <= MAX_VALUE_LENGTH:
         raise ValueError("is empty or too long")
     match name, value:
@@ -117,7 +117,7 @@ def _read(name: str, value: OptionValue, catalogs: Catalogs) -> str | int:
         case "catalog", str() if value in catalogs.names:
             return value
         case "timezone", str():
-            return _zone(value)
+            return Zone(value).name
         case "schema" | "ref", str():
             return value
     raise ValueError("is none that the option takes")
@@ -127,11 +127,3 @@ def _int64(number: int) -> int:
     if not -(1 << 63) <= number < 1 << 63:
         raise ValueError("does not fit into 64 bits")
     return number
-
-
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as exc:
-        raise ValueError(f"there is no time zone {name!r}") from exc
-    return name
