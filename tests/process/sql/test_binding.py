@@ -49,7 +49,9 @@ def test_columns_are_called_as_duckdb_calls_them() -> None:
     assert bind_statement(sql, ORDERS, "UTC").names == ["count_star()", "(id + 1)", 'a "b"']
 
 
-@pytest.mark.parametrize("expression", ["'1'::BIT", "1::VARIANT", "union_value(k := 1)"])
+@pytest.mark.parametrize(
+    "expression", ["'1'::BIT", "1::VARIANT", "union_value(k := 1)", "map([NULL], [1])"]
+)
 def test_what_arrow_has_no_type_for_is_refused(expression: str) -> None:
     with pytest.raises(UnsupportedSql, match=r"column 'c' is of type .*; cast it to VARCHAR"):
         bind_statement(f"SELECT [{expression}] AS c", {}, "UTC")

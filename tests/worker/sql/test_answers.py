@@ -64,6 +64,15 @@ def test_values_come_in_the_told_type(found: Any, type_: pa.DataType, expected: 
     assert cast(found, type_)["told"].to_pylist() == expected
 
 
+def test_lists_of_one_size_are_cast_as_others_are() -> None:
+    rows = [["x", "x"], [str(SOME), None], None, [None, str(SOME)]]
+    found = pa.array(rows, pa.list_(pa.string(), 2))
+
+    told = cast(found.slice(1), pa.list_(pa.uuid(), 2))["told"]
+
+    assert told.to_pylist() == [[SOME, None], None, [None, SOME]]
+
+
 def test_times_keep_their_instant_in_another_zone() -> None:
     found = pa.array([1_700_000_000_000_000], pa.timestamp("us", "Asia/Tokyo"))
 

@@ -70,7 +70,7 @@ def arrow_type(type_: DuckDBPyType, column: str) -> pa.DataType:
             return pa.list_(part("child"), size)
         case "struct":
             return pa.struct([(name, part(name)) for name in parts])
-        case "map":
+        case "map" if parts["key"].id != "null":  # a key is never null, to Arrow
             return pa.map_(part("key"), part("value"))
         case _:
             raise UnsupportedSql(

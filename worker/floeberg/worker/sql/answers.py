@@ -87,6 +87,8 @@ def _as_type(array: ArrowArray, type_: Any) -> ArrowArray:
             _check_nulls(part, field, array.null_count)
         # the stubs want names where fields are given
         return cast(Any, pa.StructArray).from_arrays(parts, fields=fields, mask=array.is_null())
+    if pa.types.is_fixed_size_list(type_):
+        return _of_one_size(array, type_)
     # a mask wants offsets that begin at 0, and so a part of an array is made a whole one
     offsets = np.array(array.offsets)
     begin, rows = int(offsets[0]), int(offsets[-1] - offsets[0])
@@ -100,6 +102,17 @@ def _as_type(array: ArrowArray, type_: Any) -> ArrowArray:
     values = _as_type(array.values.slice(begin, rows), element.type)
     _check_nulls(values, element)
     return cast(Any, pa.ListArray).from_arrays(starts, values, type=type_, mask=nulls)
+
+
+def _of_one_size(array: ArrowArray, type_: Any) -> ArrowArray:
+    """Return lists that all have as many elements as the type says."""
+    size = type_.list_size
+    if array.type.list_size != size:
+        raise pa.ArrowNotImplementedError("lists of another size")
+    element = type_.field(0)
+    values = _as_type(array.values.slice(array.offset * size, len(array) * size), element.type)
+    _check_nulls(values, element, array.null_count * size)
+    return cast(Any, pa.FixedSizeListArray).from_arrays(values, type=type_, mask=array.is_null())
 
 
 def _check_nulls(part: ArrowArray, field: Any, allowed: int = 0) -> None:
