@@ -107,6 +107,7 @@ def test_values_travel_as_what_they_are():
         ({"a": 1}, "a list of values"),
         ([1, object()], "parameter 2, of type object"),
         ([1 << 70], "parameter 1, of type int"),
+        (["\ud800"], "parameter 1, of type str"),
     ],
 )
 def test_what_is_no_value_is_refused_before_anything_is_asked(
