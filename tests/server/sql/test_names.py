@@ -109,6 +109,7 @@ def test_the_information_schema_is_no_table_of_a_catalog() -> None:
         ("t VERSION AS OF 99999999999999999999", BadSql),
         ("t FOR VERSION BETWEEN 1 AND 2", UnsupportedSql),
         ('"t@dev" VERSION AS OF 5', ConflictingSnapshot),
+        ("information_schema.tables VERSION AS OF 5", UnsupportedSql),
         ('""', BadSql),
     ],
 )

@@ -86,9 +86,11 @@ class Session:
         and `ConflictingSnapshot` for two.
         """
         parts = parts_of(table)
-        if len(parts) in (2, 3) and parts[-2].casefold() == INFORMATION_SCHEMA:
-            return TableReference(parts, (), parts[-1].casefold())
         version = _stated_version(table, self.zone)
+        if len(parts) in (2, 3) and parts[-2].casefold() == INFORMATION_SCHEMA:
+            if version.is_given():
+                raise UnsupportedSql("the information schema tells of tables as they are now")
+            return TableReference(parts, (), parts[-1].casefold())
         meanings = dict.fromkeys(self._meanings(parts, version))
         return TableReference(parts, tuple(meanings))
 
