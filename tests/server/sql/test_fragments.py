@@ -118,6 +118,8 @@ def test_a_fragment_computes_what_its_rows_allow(
         "SELECT any_value(DISTINCT i) FROM t",
         "SELECT id FROM t ORDER BY id",
         "SELECT id FROM t ORDER BY id LIMIT 9223372036854775807 OFFSET 1",
+        "SELECT st.* FROM t ORDER BY a LIMIT 3",
+        "SELECT unnest(st) FROM t ORDER BY a LIMIT 3",
         "SELECT DISTINCT ON (i) i, s FROM t",
         "SELECT i, count(*) FROM t GROUP BY ROLLUP (i)",
         "SELECT i, count(*) FROM t GROUP BY GROUPING SETS ((i), ())",
@@ -213,6 +215,11 @@ _JSON = """('{"a": 1, "A": ' || id || '}')"""
         "SELECT x.s, max(X.I) FROM (SELECT * FROM t) AS x GROUP BY x.s",
         "WITH a(x, y) AS (SELECT s, i FROM t) SELECT x, max(y) FROM a GROUP BY x",
         "WITH a AS (SELECT s, i FROM t) SELECT z.x, max(z.y) FROM a AS z(x, y) GROUP BY z.x",
+        # a field is called as a column is, which ORDER BY means
+        "SELECT q.w.i, l FROM (SELECT {'i': -id} AS w, * FROM t) AS q ORDER BY i, id LIMIT 5",
+        "SELECT (q.w).i FROM (SELECT {'i': -id} AS w, * FROM t) AS q ORDER BY i, id LIMIT 5",
+        "SELECT q.w.i AS i FROM (SELECT {'i': -id} AS w, * FROM t) AS q ORDER BY i, id LIMIT 5",
+        "SELECT q.* FROM (SELECT {'i': -id} AS w, i, id FROM t) AS q ORDER BY i, id LIMIT 5",
         # texts that differ in case alone
         f"SELECT {_JSON}->>'$.A' AS x, {_JSON}->>'$.a' AS y, count(*) FROM t GROUP BY 1, 2",
         f"SELECT max({_JSON}->>'$.A'), max({_JSON}->>'$.a') FROM t",

@@ -133,9 +133,10 @@ class _Keys:
         if isinstance(by, exp.Column) and len(by.parts) == 1:
             name = str(by.name)
             found = [at for at, known in enumerate(self._names, 1) if same(known, name)]
-            if len(found) > 1 and name.casefold() in explicit_aliases(self._select.expressions):
+            is_alias = name.casefold() in explicit_aliases(self._select.expressions)
+            if len(found) > 1 and is_alias:
                 raise Undivided
-            if found:
+            if found and (is_alias or self._has_only_columns()):
                 return found[0]
         if not any(by.find_all(exp.Column)):
             raise Undivided
@@ -143,6 +144,25 @@ class _Keys:
         meant = {name: self._rows.resolved(item) for name, item in aliases.items()}
         self.hidden.append(self._rows.resolved(by, meant))
         return len(self._names) + len(self.hidden)
+
+    def _has_only_columns(self) -> bool:
+        """Say whether all that has no alias is a column of the rows. The field of a struct is
+        called so too, but ORDER BY means the column of that name. Raises `Undivided` for what makes
+        columns of the fields."""
+        items = [item for item in self._select.expressions if not isinstance(item, exp.Alias)]
+        if any(self._has_fields(item) for item in items):
+            raise Undivided
+        return all(
+            item.is_star
+            or (isinstance(item, exp.Column) and isinstance(self._rows.resolved(item), exp.Column))
+            for item in items
+        )
+
+    def _has_fields(self, item: Node) -> bool:
+        if isinstance(item, exp.Column) and item.is_star:
+            source = str(item.parts[-2].name)
+            return self._rows.has(source) or not same(source, self._rows.alias)
+        return "unnest" in called(item)
 
 
 def _by(key: exp.Ordered, place: Node) -> Node:
