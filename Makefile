@@ -37,8 +37,9 @@ help:
 	@echo "make screenshots    take the pictures of the status pages in docs/ again (needs Debian's chromium-driver)"
 	@echo "make test           the tests, doctests included"
 	@echo "make check          ruff, mypy, pyright and the import direction"
-	@echo "make bench          eight queries of 12 million trips, beside PyIceberg, Daft, Polars, DuckDB and pyarrow"
-	@echo "                    (BENCH=\"--tables trips --rounds 3\": a part of it; BENCH=--help)"
+	@echo "make bench          eight queries of 12 million trips, beside PyIceberg, Daft, Polars, DuckDB and pyarrow;"
+	@echo "                    docs/benchmarks.md is brought up to date (BENCH=\"--parts trips --rounds 3\": a part of"
+	@echo "                    it, into build/bench alone; BENCH=--quick: a try, in minutes; BENCH=--help)"
 	@echo "make bench-manifests   what manifests cost to decode and to prune"
 	@echo "make bench-memory   what clients that read little make a worker hold"
 	@echo "make bench-planning    what plans of up to a million files take, beside Iceberg Java, Polars and PyIceberg"
@@ -76,7 +77,8 @@ check: $(READY)
 	  wait $$mypy && exit $$pyright  # both write when they are done, mypy long before
 
 bench: $(READY) $(PEERS_READY) $(DAFT_READY)
-	@$(BIN)/python -m tests.bench.taxi --peers .venv-peers/bin/python --daft .venv-daft/bin/python $(BENCH)
+	@$(BIN)/python -m tests.bench.taxi --peers .venv-peers/bin/python --daft .venv-daft/bin/python \
+	  $(or $(BENCH),--page docs/benchmarks.md)
 
 bench-manifests: $(READY)
 	@$(BIN)/python -m tests.bench.manifests

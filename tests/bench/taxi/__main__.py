@@ -1,7 +1,10 @@
 """`make bench`: the same questions to floeberg and its peers, in turns on one machine.
 
 Writes the lake (once, kept outside of the checkout), and asks every contender for every query of
-every table, interleaved; all must agree. What is printed is Markdown, for docs/benchmarks.md.
+every table, interleaved; all must agree. Then the same in a store, streams by themselves, many
+clients, and a fleet that is larger than the machine. What each part finds is kept in the report's
+directory, the report is made of all that is there, and so is what docs/benchmarks.md has between
+its marks.
 """
 
 from __future__ import annotations
@@ -9,66 +12,99 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
+from rich.status import Status
 
-from tests.bench.taxi.contenders import CONTENDERS, ContenderProcess
-from tests.bench.taxi.lake import TABLES, Lake, default_directory
-from tests.bench.taxi.plotting import bars
+from tests.bench.taxi.clients import measure_clients
+from tests.bench.taxi.comparing import Terms, compare, part_of
+from tests.bench.taxi.contenders import CONTENDERS, DUCKDB_ANEW, FLIGHT_1, SQL_1, SQL_ENGINE, Place
+from tests.bench.taxi.lake import QUICK, TABLES, Lake, Size, default_directory
+from tests.bench.taxi.parts import Part, keep, kept
 from tests.bench.taxi.queries import QUERIES
-from tests.bench.taxi.reporting import memory, moved, refusals, target_table, targets, times
-from tests.bench.taxi.rounds import Results, in_turns
+from tests.bench.taxi.report import TITLES, write_page, write_report
+from tests.bench.taxi.rounds import AnswersDiffer
 from tests.bench.taxi.sides.serving import Question
+from tests.bench.taxi.store import measure_store
+from tests.bench.taxi.streams import measure_streams
 from tests.bench.taxi.versions import machine, versions
 
-_TITLES = {
-    "trips": "12 million trips in 24 files",
-    "trips_positions": "1% deleted by position",
-    "trips_vectors": "1% deleted by deletion vectors",
-    "trips_equal_10k": "10,000 equality deletes",
-    "trips_equal_1m": "1 million equality deletes",
-    "wide": "wide strings",
-}
+_ONLY_FOR_TRIPS = (FLIGHT_1, SQL_1, SQL_ENGINE)
+_QUICK_ROUNDS = 1
 
 
 def main() -> None:
     arguments = _arguments()
-    pythons = {"peers": arguments.peers, "daft": arguments.daft}
-    lake = Lake(arguments.lake)
+    lake = (
+        Lake(arguments.lake / "quick", QUICK) if arguments.quick else Lake(arguments.lake, Size())
+    )
     tell = Console(stderr=True)
-    names = [
-        name for name in CONTENDERS if _wanted(name, arguments.contenders, arguments.no_contenders)
-    ]
-    print(f"{machine()}; {versions(pythons, names)}\n")
-    results: dict[str, Results] = {}
-    for table in arguments.tables:
-        tell.print(f"{table}: {_TITLES[table]}")
-        results[table] = _compare(arguments, table, lake, names, pythons, tell)
-        _report(table, results[table])
-    if found := targets(results):
-        print(f"{target_table(found)}\n")
-    if arguments.plot is not None:
-        arguments.plot.write_text(bars(results, {t: _TITLES[t] for t in arguments.tables}))
+    terms = _terms(arguments)
+    on = f"{machine()}; {versions(terms.pythons, terms.names)}"
+    if arguments.quick:
+        on += "; small tables, to try it: the figures say nothing"
+    report = arguments.report or Path("build") / ("bench-quick" if arguments.quick else "bench")
+    failed = False
+    for name in arguments.parts:
+        tell.print(f"{name}: {TITLES[name]}")
+        with tell.status(name) as status:
+            told = partial(_tell, status, name)
+            try:
+                part = _PARTS[name](replace(terms, told=told), lake)
+            except AnswersDiffer as difference:
+                failed = True
+                part = Part(f"No time counts: {difference}")
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+        keep(report / "parts", name, replace(part, measured=now, compared=on))
+    parts = kept(report / "parts")
+    print(write_report(report, parts))
+    if arguments.page is not None:
+        write_page(arguments.page, parts)
+    if failed:
+        sys.exit(1)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", nargs="+", choices=list(_PARTS), default=list(_PARTS))
     parser.add_argument("--lake", type=Path, default=default_directory(), help="where tables are")
-    parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("--queries", nargs="+", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument("--contenders", nargs="+", default=[], help="names or their beginnings")
     parser.add_argument("--no-contenders", nargs="+", default=[], help="who is left out")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, help="5, if not --quick")
     parser.add_argument(
         "--seconds", type=float, default=math.inf, help="for a table: fewer rounds beyond that"
     )
-    parser.add_argument("--plot", type=Path, help="an SVG to write")
+    parser.add_argument("--quick", action="store_true", help="small tables and a round: a try")
+    parser.add_argument(
+        "--report", type=Path, help="a directory for what was found, build/bench if no other"
+    )
+    parser.add_argument("--page", type=Path, help="a page of documentation to bring up to date")
     parser.add_argument("--peers", default=sys.executable, help="the Python of Polars and DuckDB")
     parser.add_argument("--daft", default=sys.executable, help="the Python that has Daft")
     return parser.parse_args()
+
+
+def _tell(status: Status, name: str, text: str) -> None:
+    status.update(f"{name}: {text}")
+
+
+def _terms(arguments: argparse.Namespace) -> Terms:
+    names = [
+        name for name in CONTENDERS if _wanted(name, arguments.contenders, arguments.no_contenders)
+    ]
+    return Terms(
+        {"peers": arguments.peers, "daft": arguments.daft},
+        names,
+        arguments.queries,
+        arguments.rounds or (_QUICK_ROUNDS if arguments.quick else 5),
+        arguments.seconds,
+    )
 
 
 def _wanted(name: str, wanted: Sequence[str], unwanted: Sequence[str]) -> bool:
@@ -78,40 +114,24 @@ def _wanted(name: str, wanted: Sequence[str], unwanted: Sequence[str]) -> bool:
     return (not wanted or begins(wanted)) and not begins(unwanted)
 
 
-def _compare(
-    arguments: argparse.Namespace,
-    table: str,
-    lake: Lake,
-    names: Sequence[str],
-    pythons: Mapping[str, str],
-    tell: Console,
-) -> Results:
-    metadata_file = str(lake.metadata_file(table))
-    questions = {
-        query: Question(table, query, metadata_file, {})
-        for query in TABLES[table]
-        if query in arguments.queries
-    }
-    with ExitStack() as stack, tell.status(table) as status:
-        processes = {
-            name: ContenderProcess(CONTENDERS[name], pythons, lake.warehouse) for name in names
-        }
-        for process in processes.values():
-            stack.callback(process.close)
-        return in_turns(
-            questions, processes, arguments.rounds, status.update, seconds=arguments.seconds
-        )
+def _table(name: str) -> Callable[[Terms, Lake], Part]:
+    def measure(terms: Terms, lake: Lake) -> Part:
+        file = str(lake.metadata_file(name))
+        questions = {query: Question(name, query, file, {}) for query in TABLES[name]}
+        left_out = (DUCKDB_ANEW, *(() if name == "trips" else _ONLY_FOR_TRIPS))
+        names = [n for n in terms.names if n not in left_out]
+        results = compare(terms, questions, Place(str(lake.warehouse)), names)
+        return part_of(results, name, TITLES[name], with_moved=name == "trips")
+
+    return measure
 
 
-def _report(table: str, results: Results) -> None:
-    if not results:
-        return
-    print(f"{_TITLES[table]} (`{table}`):\n\n{times(results)}\n\n{memory(results)}\n")
-    if found := moved(results):
-        print(f"{found}\n")
-    for refusal in refusals(results):
-        print(f"- {refusal}")
-    print(flush=True)
+_PARTS: Mapping[str, Callable[[Terms, Lake], Part]] = {
+    **{name: _table(name) for name in TABLES},
+    "store": measure_store,
+    "streams": measure_streams,
+    "clients": measure_clients,
+}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The tables that the benchmark reads: written once, kept from one run to the next.
 
-`trips` and `wide` are written by PyIceberg. The twins of `trips` have its data files, and delete
-files of their own beside them, by the writer of the tests' tables.
+`trips`, `trips_large` and `wide` are written by PyIceberg. The twins of `trips` have its data
+files, and delete files of their own beside them, by the writer of the tests' tables.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 from pyiceberg.transforms import MonthTransform
 
 from tests.bench.taxi.queries import TAXI, WIDE, Query
 from tests.bench.taxi.rows import (
+    LARGE_ROWS_A_MONTH,
     MONTHS,
     ROWS_A_MONTH,
     WIDE_FILES,
@@ -38,6 +41,8 @@ GENERATION = 1
 """Counts up with every change to what is written, so that no older lake is taken for it."""
 
 NAMESPACE = "nyc"
+LARGE = "trips_large"
+"""More of the same trips, to be read from a store."""
 _Delete = Callable[[Commit, list[WrittenFile]], object]
 _DELETES: Mapping[str, _Delete] = {
     "trips_positions": lambda commit, files: commit.delete_positions(_positions(files)),
@@ -50,7 +55,7 @@ TABLES: Mapping[str, Mapping[str, Query]] = {
     **dict.fromkeys(_DELETES, TAXI),
     "wide": WIDE,
 }
-"""By table, what it is asked."""
+"""By table that is compared on local files, what it is asked."""
 
 
 def default_directory() -> Path:
@@ -65,7 +70,12 @@ class Size:
 
     months: int = MONTHS
     rows_a_month: int = ROWS_A_MONTH
+    large_rows_a_month: int = LARGE_ROWS_A_MONTH
     wide_rows_a_file: int = WIDE_ROWS_A_FILE
+
+
+QUICK = Size(rows_a_month=25_000, large_rows_a_month=50_000, wide_rows_a_file=5_000)
+"""To see that everything works: nothing is learnt from how long it takes."""
 
 
 class Lake:
@@ -75,7 +85,8 @@ class Lake:
         self.warehouse = directory.resolve() / f"lake-{GENERATION}"
         self._size = size
         self._writers: Mapping[str, Callable[[], None]] = {
-            "trips": self._write_trips,
+            "trips": lambda: self._write_trips("trips", size.rows_a_month),
+            LARGE: lambda: self._write_trips(LARGE, size.large_rows_a_month),
             "wide": self._write_wide,
         }
 
@@ -101,10 +112,10 @@ class Lake:
     def _folder(self, table: str) -> Path:
         return self.warehouse / NAMESPACE / table
 
-    def _write_trips(self) -> None:
-        table = self._create("trips", trips(0, 1).schema, month_of="picked_up")
+    def _write_trips(self, name: str, rows_a_month: int) -> None:
+        table = self._create(name, trips(0, 1).schema, month_of="picked_up")
         for month in range(self._size.months):
-            table.append(trips(month, self._size.rows_a_month))
+            table.append(trips(month, rows_a_month))
 
     def _write_wide(self) -> None:
         table = self._create("wide", wide_rows(0, 1).schema)
@@ -114,7 +125,7 @@ class Lake:
     def _create(self, name: str, schema: pa.Schema, month_of: str | None = None) -> Table:
         catalog = self._catalog()
         catalog.create_namespace_if_not_exists(NAMESPACE)
-        if catalog.table_exists((NAMESPACE, name)):
+        with suppress(NoSuchTableError):  # what was not written to its end
             catalog.drop_table((NAMESPACE, name))
         table = catalog.create_table(
             (NAMESPACE, name),

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 MONTHS = 24
 ROWS_A_MONTH = 500_000
+LARGE_ROWS_A_MONTH = 2_400_000
 FIRST_MONTH = np.datetime64("2023-01", "M")
 ZONES = 265
 

@@ -1,18 +1,16 @@
-"""`python -m tests.bench.taxi.streams`: what a worker's streams cost beside the reading.
+"""What a worker's streams cost beside the reading.
 
-The same batches out of memory, by a worker and by `RecordBatchStream`; the time from what
-GetFlightInfo answers to the first batch of a small scan; and many clients at once.
+The same batches out of memory, by a worker and by `RecordBatchStream`; and the time from what
+GetFlightInfo answers to the first batch of a small scan. `python -m` serves such batches.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -20,7 +18,6 @@ from subprocess import PIPE, Popen
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from floeberg.client import connect
 from floeberg.embedded import open_table
 from floeberg.protocol.commands import ScanCommand, TableName
 from floeberg.protocol.plans import ReadPlan, ResumePlace
@@ -28,32 +25,34 @@ from floeberg.protocol.storage import Storage
 from floeberg.worker.placed import Placed
 from floeberg.worker.reading.plans import PlacedBatch
 from tests.bench.interleaved import time_in_turns
-from tests.bench.taxi.lake import NAMESPACE, Lake, default_directory
-from tests.bench.taxi.reporting import markdown
+from tests.bench.taxi.aims import BARE_STREAM, FIRST_BATCH
+from tests.bench.taxi.comparing import Terms
+from tests.bench.taxi.lake import NAMESPACE, Lake
+from tests.bench.taxi.markdown import table
+from tests.bench.taxi.parts import Part
 from tests.bench.taxi.sides.fleet import Fleet
 from tests.support.fleet import LocalFleet
 
-_MONTH = "picked_up >= '2024-03-01T00:00:00' AND picked_up < '2024-04-01T00:00:00'"
+MONTH = "picked_up >= '2024-03-01T00:00:00' AND picked_up < '2024-04-01T00:00:00'"
 _REPEATS = 8
-_CLIENTS = (1, 2, 4, 8, 16, 32)
-_SCANS = 64
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lake", type=Path, default=default_directory())
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    lake = Lake(arguments.lake)
+def measure_streams(terms: Terms, lake: Lake) -> Part:
+    """Return what streams take out of memory, and what a scan's first batch waits for."""
     lake.metadata_file("trips")
-    if arguments.serve:
-        _serve(lake)
-        return
-    print(_bare_streams(arguments.lake, arguments.rounds), "\n")
+    terms.told("out of memory")
+    bare, ratio = _bare_streams(lake, terms.rounds)
+    terms.told("first batches")
     with Fleet(lake.warehouse, 2) as fleet:
-        print(_first_batches(fleet.coordinator, arguments.rounds * 10), "\n")
-        print(_clients(fleet.coordinator))
+        first, median = _first_batches(fleet.coordinator, terms.rounds * 10)
+    return Part(f"{bare}\n\n{first}", {BARE_STREAM: ratio, FIRST_BATCH: median * 1000})
+
+
+def descriptor(filter: str, select: Sequence[str] | None = None) -> fl.FlightDescriptor:
+    """Return what asks for a scan of the trips."""
+    name = TableName((NAMESPACE, "trips"))
+    command = ScanCommand.from_arguments(name, filter=filter, select=select)
+    return fl.FlightDescriptor.for_command(command.to_json())
 
 
 # --- out of memory --------------------------------------------------------------------------------
@@ -70,16 +69,15 @@ class _FromMemory(fl.FlightServerBase):
         return fl.RecordBatchStream(self._rows)
 
 
-def _serve(lake: Lake) -> None:
+def _serve(metadata_file: str) -> None:
     """Serve a month's batches, several times over, in both ways until standard input ends."""
-    table = open_table(str(lake.metadata_file("trips")))
-    batches = table.scan(filter=_MONTH).to_batches() * _REPEATS
+    batches = open_table(metadata_file).scan(filter=MONTH).to_batches() * _REPEATS
 
     def read(plan: ReadPlan, storage: Storage, *, resume: ResumePlace) -> Iterator[Placed]:
         for number, batch in enumerate(batches):
             yield PlacedBatch(batch, ResumePlace(0, number))
 
-    fleet, plain = LocalFleet(lake.warehouse), _FromMemory(batches)
+    fleet, plain = LocalFleet(Path(metadata_file).parents[3]), _FromMemory(batches)
     threading.Thread(target=plain.serve, daemon=True).start()
     fleet.add_worker(read)
     print(fleet.location, f"grpc://127.0.0.1:{plain.port}", flush=True)
@@ -88,15 +86,16 @@ def _serve(lake: Lake) -> None:
     fleet.close()
 
 
-def _bare_streams(lake: Path, rounds: int) -> str:
-    command = [sys.executable, "-m", "tests.bench.taxi.streams", "--serve", "--lake", str(lake)]
+def _bare_streams(lake: Lake, rounds: int) -> tuple[str, float]:
+    """Return a table, and how many times as fast as pyarrow's own stream a worker's is."""
+    command = [sys.executable, "-m", "tests.bench.taxi.streams", str(lake.metadata_file("trips"))]
     with Popen(command, stdin=PIPE, stdout=PIPE, text=True) as server, ExitStack() as stack:
         assert server.stdin is not None
         assert server.stdout is not None
         stack.callback(server.stdin.close)
         coordinator, plain = server.stdout.readline().split()
         with fl.connect(coordinator) as client:
-            (endpoint,) = client.get_flight_info(_descriptor(filter=_MONTH)).endpoints
+            (endpoint,) = client.get_flight_info(descriptor(MONTH)).endpoints
         worker = stack.enter_context(fl.connect(endpoint.locations[0]))
         other = stack.enter_context(fl.connect(plain))
         sides = {
@@ -109,7 +108,9 @@ def _bare_streams(lake: Path, rounds: int) -> str:
         rows, size = _rows_and_bytes(timing.answer)
         seconds = timing.median
         lines.append([name, f"{rows / seconds / 1e6:.1f}", f"{size / seconds / 1e9:.2f}"])
-    return markdown(["out of memory, 19 columns", "million rows/s", "GB/s"], lines)
+    ours, theirs = (timing.median for timing in timings.values())
+    header = ["out of memory, 19 columns", "million rows/s", "GB/s"]
+    return table(header, lines), theirs / ours
 
 
 def _rows_and_bytes(answer: object) -> tuple[int, int]:
@@ -131,14 +132,15 @@ def _read(client: fl.FlightClient, ticket: fl.Ticket) -> tuple[int, int]:
 # --- over a fleet ---------------------------------------------------------------------------------
 
 
-def _first_batches(coordinator: str, rounds: int) -> str:
-    """Return how long the first batch takes after GetFlightInfo has answered, connected before."""
+def _first_batches(coordinator: str, rounds: int) -> tuple[str, float]:
+    """Return how long the first batch takes after GetFlightInfo has answered, connected before: a
+    table, and the median of the seconds."""
     seconds: list[float] = []
     with fl.connect(coordinator) as client, ExitStack() as stack:
-        descriptor = _descriptor(filter=_MONTH, select=["trip_id", "total_amount"])
+        wanted = descriptor(MONTH, ["trip_id", "total_amount"])
         workers: dict[str, fl.FlightClient] = {}
         for _ in range(rounds + 5):
-            (endpoint,) = client.get_flight_info(descriptor).endpoints
+            (endpoint,) = client.get_flight_info(wanted).endpoints
             place = endpoint.locations[0].uri.decode()
             if place not in workers:
                 workers[place] = stack.enter_context(fl.connect(place))
@@ -148,49 +150,12 @@ def _first_batches(coordinator: str, rounds: int) -> str:
             seconds.append(time.perf_counter() - began)
             reader.cancel()
     warm = sorted(seconds[5:])
-    return markdown(
+    median = statistics.median(warm)
+    return table(
         ["first batch of a warm scan", "half within", "all within"],
-        [["two columns of a month", f"{statistics.median(warm) * 1e3:.1f} ms", _ms(warm[-1])]],
-    )
-
-
-def _clients(coordinator: str) -> str:
-    """Return what so many clients at once get, each asking without a pause."""
-    lines = []
-    for clients in _CLIENTS:
-        seconds: list[float] = []
-        with connect(coordinator) as lake, ThreadPoolExecutor(clients) as pool:
-            scan = lake.table((NAMESPACE, "trips")).scan(filter=_MONTH, select=["total_amount"])
-            began = time.perf_counter()
-            seconds = list(pool.map(lambda _, run=scan.to_arrow: _timed(run), range(_SCANS)))
-            took = time.perf_counter() - began
-        seconds.sort()
-        lines.append(
-            [
-                str(clients),
-                f"{_SCANS / took:.0f}",
-                _ms(statistics.median(seconds)),
-                _ms(seconds[-1]),
-            ]
-        )
-    return markdown(["clients at once", "scans/s", "half within", "all within"], lines)
-
-
-def _timed(run: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    run()
-    return time.perf_counter() - began
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms"
-
-
-def _descriptor(filter: str, select: list[str] | None = None) -> fl.FlightDescriptor:
-    name = TableName((NAMESPACE, "trips"))
-    command = ScanCommand.from_arguments(name, filter=filter, select=select)
-    return fl.FlightDescriptor.for_command(command.to_json())
+        [["two columns of a month", f"{median * 1e3:.1f} ms", f"{warm[-1] * 1e3:.1f} ms"]],
+    ), median
 
 
 if __name__ == "__main__":
-    main()
+    _serve(sys.argv[1])

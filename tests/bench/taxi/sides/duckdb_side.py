@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 
 import duckdb
@@ -14,8 +15,10 @@ _EXTENSIONS = ("avro", "httpfs", "iceberg")
 
 
 class DuckDBSide:
-    def __init__(self) -> None:
-        self._connection = duckdb.connect()
+    """Keeps what it has read of files in memory, as it does by itself, or not."""
+
+    def __init__(self, *, keep_data: bool) -> None:
+        self._connection = duckdb.connect(config={"enable_external_file_cache": keep_data})
         for extension in _EXTENSIONS:
             self._connection.load_extension(_extension_file(extension))
         self._has_store = False
@@ -54,4 +57,6 @@ def _extension_file(name: str) -> str:
 
 
 if __name__ == "__main__":
-    serve(DuckDBSide())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keep-no-data", action="store_true")
+    serve(DuckDBSide(keep_data=not parser.parse_args().keep_no_data))

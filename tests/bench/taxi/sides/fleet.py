@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,11 +18,23 @@ _SENT = "floeberg_worker_bytes_total"
 _HTTP = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
+def side_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of what a side with a fleet is told."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("warehouse", help="a directory, or a prefix of a store")
+    parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--properties", type=json.loads, default={}, help="what opens the store")
+    return parser
+
+
 class Fleet:
     """Runs over a warehouse from `with` on; but for the number of workers it has its defaults."""
 
-    def __init__(self, warehouse: Path, workers: int) -> None:
-        config = UpConfig(warehouse=str(warehouse), port=0, workers=workers, log_level="error")
+    def __init__(
+        self, warehouse: Path | str, workers: int, properties: Mapping[str, str] | None = None
+    ) -> None:
+        catalog = {"kind": "warehouse", "uri": str(warehouse), "properties": properties or {}}
+        config = UpConfig(catalogs={"bench": catalog}, port=0, workers=workers, log_level="error")
         self._cluster = Cluster(config)
 
     def __enter__(self) -> Fleet:

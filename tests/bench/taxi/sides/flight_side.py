@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 from floeberg.client import Lake, connect
 from tests.bench.taxi.answers import Answer, folded
 from tests.bench.taxi.lake import NAMESPACE
-from tests.bench.taxi.sides.fleet import Fleet
-from tests.bench.taxi.sides.serving import Question, Refuses, serve
+from tests.bench.taxi.sides.fleet import Fleet, side_parser
+from tests.bench.taxi.sides.serving import Question, serve
 
 
 class FlightSide:
@@ -17,8 +14,6 @@ class FlightSide:
         self._lake = lake
 
     def answer(self, question: Question) -> Answer:
-        if question.properties:
-            raise Refuses("has a warehouse of local files")
         query = question.asked
         table = self._lake.table((NAMESPACE, question.table))
         scan = table.scan(filter=query.filter_text(), select=query.selected)
@@ -26,12 +21,9 @@ class FlightSide:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("warehouse", type=Path)
-    parser.add_argument("--workers", type=int, required=True)
-    arguments = parser.parse_args()
+    arguments = side_parser(__doc__).parse_args()
     with (
-        Fleet(arguments.warehouse, arguments.workers) as fleet,
+        Fleet(arguments.warehouse, arguments.workers, arguments.properties) as fleet,
         connect(fleet.coordinator) as lake,
     ):
         serve(FlightSide(lake), fleet)

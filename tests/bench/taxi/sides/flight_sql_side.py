@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 from adbc_driver_flightsql import dbapi
 
 from tests.bench.taxi.answers import Answer, Fold, aggregated
 from tests.bench.taxi.lake import NAMESPACE
-from tests.bench.taxi.sides.fleet import Fleet
+from tests.bench.taxi.sides.fleet import Fleet, side_parser
 from tests.bench.taxi.sides.serving import Question, Refuses, serve
 
 _BESIDE = ", (VALUES (1)) AS beside(one)"
@@ -24,8 +21,6 @@ class FlightSQLSide:
         self._undivided = undivided
 
     def answer(self, question: Question) -> Answer:
-        if question.properties:
-            raise Refuses("has a warehouse of local files")
         query = question.asked
         table = f"{NAMESPACE}.{question.table}"
         if self._undivided:
@@ -46,13 +41,11 @@ class FlightSQLSide:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("warehouse", type=Path)
-    parser.add_argument("--workers", type=int, required=True)
+    parser = side_parser(__doc__)
     parser.add_argument("--undivided", action="store_true")
     arguments = parser.parse_args()
     with (
-        Fleet(arguments.warehouse, arguments.workers) as fleet,
-        dbapi.connect(fleet.coordinator.replace("grpc+tcp", "grpc")) as connection,
+        Fleet(arguments.warehouse, arguments.workers, arguments.properties) as fleet,
+        dbapi.connect(fleet.coordinator.replace("grpc+tcp", "grpc"), autocommit=True) as connection,
     ):
         serve(FlightSQLSide(connection, undivided=arguments.undivided), fleet)
