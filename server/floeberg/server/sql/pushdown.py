@@ -322,7 +322,9 @@ def _may_be_called(item: Node, name: str) -> bool:
     in the query."""
     if item.find(exp.Star, exp.Columns, exp.PositionalColumn) or "unnest" in called(item):
         return True
-    text = to_sql(item.unnest())
+    while isinstance(item, exp.Paren):
+        item = item.this
+    text = to_sql(item)
     # what is more than a word may be written in another way by the engine
     return _WORD.fullmatch(name) is None or same(text, name)
 

@@ -15,7 +15,8 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 CHARACTERS = 1 << 18
-"""Trees of so much text take 30 MB, measured with lists of numbers, or 100 of the shortest names."""
+"""Trees of so much text take 30 MB, measured with lists of numbers, or 100 of the shortest
+names."""
 
 
 class Remembered(Generic[K, V]):
