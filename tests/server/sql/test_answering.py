@@ -261,9 +261,15 @@ def test_parameters_are_values(connection: dbapi.Connection) -> None:
     assert answer(connection, sql, (10, "eu"))["id"].to_pylist() == [0, 3, 6, 9]
     assert answer(connection, sql, (4, "us"))["id"].to_pylist() == [1]
     assert answer(connection, sql, (10, "eu' OR 'a' = 'a")).num_rows == 0
-    assert "[BAD_SQL] the statement has 2 parameters, and 1 values" in refusal(
+    assert "[BAD_SQL] parameters in the statement: 2, values given: 1" in refusal(
         connection, sql, (1,)
     )
+
+
+def test_a_column_that_is_not_there_is_suggested_from_the_whole_table(
+    connection: dbapi.Connection,
+) -> None:
+    assert 'there is "region"' in refusal(connection, "SELECT count(regio) FROM db.orders")
 
 
 @pytest.mark.parametrize("version", ["VERSION AS OF 'first'", "AT (VERSION => 'first')"])

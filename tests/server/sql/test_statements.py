@@ -74,6 +74,7 @@ def test_statements_that_read_are_taken(text: str, kind: Kind, sql: str) -> None
         ("EXPLAIN DESCRIBE t", "EXPLAIN tells the plan of a query"),
         ("SELECT * FROM ONLY t", "ONLY"),
         ("SELECT $name", "'name'"),
+        ("SELECT * FROM t@audit", '"t@audit"'),
         ("SELECT * FROM t WHERE a = :x", "'x'"),
         ("SELECT $1001", "between"),
         ("SELECT $0", "between"),
@@ -173,7 +174,7 @@ def test_a_bound_value_is_that_value_to_the_engine(value: Any) -> None:
 
 
 def test_another_number_of_values_is_refused() -> None:
-    with pytest.raises(BadSql, match="has 1 parameters, and 2 values"):
+    with pytest.raises(BadSql, match="statement: 1, values given: 2"):
         parse_statement("SELECT ?").bind([1, 2])
 
 

@@ -179,9 +179,9 @@ def _check_first_words(tokens: list[Token]) -> None:
     if word in _UNSERVED:
         raise UnsupportedSql(f"{word} as a statement is not served; {_UNSERVED[word]}")
     if word in _SETTINGS:
-        raise ReadOnly(
-            f"{word} (catalog, schema and timezone are options of the session: set them by the"
-            " client)"
+        raise UnsupportedSql(
+            f"{word} is not served: catalog, schema, ref and timezone are options of the session,"
+            " which the client sets; other settings are fixed"
         )
     if word in _CHANGING:
         raise ReadOnly(word)

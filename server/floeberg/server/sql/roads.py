@@ -21,8 +21,9 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
-from floeberg.process.sql.binding import Binding
-from floeberg.protocol.errors import BadRequest, UnsupportedSql
+from floeberg.process.sql.binding import Binding, bind_statement
+from floeberg.protocol.arrow import arrow_schema
+from floeberg.protocol.errors import BadRequest, BadSql, UnsupportedSql
 from floeberg.server.flight.scans import TableScan
 from floeberg.server.sql.counted import Counted, counted
 from floeberg.server.sql.fragments import fragments_of
@@ -93,7 +94,10 @@ def find_route(statement: Statement, session: Session, tables: Tables) -> Route:
     parts = split(statement, session, tables.schema)
     sources = tuple(NamedSource(one.name, tables.read(one)) for one in parts.inputs)
     inputs = tuple((one.name, one.source.schema) for one in sources)
-    computed = _computed(parts, inputs, session.zone.name)
+    try:
+        computed = _computed(parts, inputs, session.zone.name)
+    except BadSql as error:
+        raise _of_whole_tables(error, parts, tables, session.zone.name) from error
     first = sources[0].source if sources else None
     if computed.fragment and isinstance(first, TableScan):
         if (count := counted(statement, session, tables.schema)) is not None:
@@ -148,6 +152,17 @@ def _bound(parts: Split, inputs: _Inputs, timezone: str) -> _Computed:
             # parts of a type that is not sent between workers either
             return _Computed(schema)
         return _Computed(schema, divided.fragment, merge)
+
+
+def _of_whole_tables(error: BadSql, parts: Split, tables: Tables, timezone: str) -> BadSql:
+    """Return the error as it is over all columns of the tables: some are suggested for one that is
+    not there, and inputs have only those that the statement names."""
+    whole = {one.name: arrow_schema(tables.schema(one.table)) for one in parts.inputs}
+    try:
+        bind_statement(parts.sql, whole, timezone)
+    except BadSql as better:
+        return better
+    return error
 
 
 def _projection(plain: PlainScan, name: str) -> str:

@@ -58,8 +58,8 @@ class Statement:
         """
         if len(values) != self.parameters:
             raise BadSql(
-                f"the statement has {self.parameters} parameters, and {len(values)} values were"
-                " given"
+                f"parameters in the statement: {self.parameters}, values given: {len(values)};"
+                " give one for each"
             )
         if self.tree is None or not values:
             return self
@@ -169,4 +169,7 @@ def _count_parameters(tree: Node | None) -> int:
 
 
 def _named(name: str) -> UnsupportedSql:
-    return UnsupportedSql(f"parameter {quoted(name)} has a name; write ? or $1, $2, … instead")
+    return UnsupportedSql(
+        f"parameter {quoted(name)} has a name; write ? or $1, $2, … instead. A table with its"
+        f' version goes into quotes: "t@{cut(name, 20)}"'
+    )
