@@ -138,6 +138,7 @@ def show_addresses(console: Console, addresses: Addresses, warehouse: Path, *, k
         "[cyan].venv/bin/floeberg tables[/]",
         "[cyan].venv/bin/floeberg describe nyc.trips[/]",
         "[cyan].venv/bin/floeberg scan shop.orders --limit 5 --format json[/]",
+        "[cyan].venv/bin/floeberg sql[/]   [dim]a prompt; SHOW TABLES;[/]",
     ]
     if keep:
         lines += ["", "Ctrl-C stops it."]

@@ -46,6 +46,7 @@ class Tour:
         self.deletes()
         self.time_travel()
         self.commands()
+        self.sql()
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -141,6 +142,14 @@ class Tour:
         self._floeberg(
             *("scan", "nyc.trips", "--filter", "zone = 42 AND tip > 20", "--limit", "3"),
             *("--select", "picked_up_at,distance,fare,tip"),
+        )
+
+    def sql(self) -> None:
+        self._heading("In SQL", "also from ADBC, JDBC and what stands on them: docs/sql.md")
+        self._floeberg(
+            "sql",
+            "SELECT payment, count(*) AS trips, avg(fare) AS fare FROM nyc.trips"
+            " GROUP BY payment ORDER BY trips DESC",
         )
 
     # --- details ----------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ def test_the_demo_shows_a_lake_read_from_two_workers(demo: Demo) -> None:
     whole = done.stdout.partition("The whole table")[2]
     assert len(set(re.findall(r"worker \d +(\S+)", whole))) == 2
     assert re.search(r"branch audit +0\.00", done.stdout)
+    assert re.search(r"card +│ +1238718 │", done.stdout)
     assert done.stdout.rstrip().endswith("Everything is stopped.")
 
 
