@@ -23,11 +23,15 @@ _REST = re.compile(r"\n\s*\n|\nLINE \d|\n\s*(?:Did you mean|Candidate|Possible s
 _CANDIDATES = re.compile(r"\n\s*(?:Candidate bindings: |Did you mean )\s*([^\n?]+)")
 _LONGEST = 500
 
-_BAD = frozenset({"Parser", "Syntax", "Binder", "Catalog"})
+# in lower case, as DuckDB writes "Invalid type" and "Mismatch Type"
+_BAD = frozenset({"parser", "syntax", "binder", "catalog"})
 _FAILED = frozenset(
-    {"Conversion", "Out of Range", "Invalid Input", "Invalid Type", "Mismatch Type", "Constraint"}
+    {
+        *("conversion", "out of range", "divide by zero", "object size", "constraint"),
+        *("invalid input", "invalid type", "mismatch type"),
+    }
 )
-_UNSUPPORTED = frozenset({"Missing Extension", "Permission"})
+_UNSUPPORTED = frozenset({"missing extension", "permission"})
 
 
 def sql_error(raised: Exception, memory_bytes: int, spill_bytes: int) -> FloebergError:
@@ -35,7 +39,7 @@ def sql_error(raised: Exception, memory_bytes: int, spill_bytes: int) -> Floeber
     if isinstance(raised, FloebergError):
         return raised
     found = _KIND.match(str(raised))
-    kind, text = (found["kind"], found["text"]) if found else ("", "")
+    kind, text = (found["kind"].lower(), found["text"]) if found else ("", "")
     message = " ".join(_REST.split(text)[0].split())[:_LONGEST]
     if (meant := _CANDIDATES.search(text)) is not None:
         message += f" (there is {meant[1].strip()[:_LONGEST]})"
@@ -43,11 +47,11 @@ def sql_error(raised: Exception, memory_bytes: int, spill_bytes: int) -> Floeber
         return BadSql(message)
     if kind in _FAILED:
         return SqlFailed(message)
-    if kind == "Not implemented":
+    if kind == "not implemented":
         return UnsupportedSql(message)
-    if kind == "Out of Memory":
+    if kind == "out of memory":
         return QueryTooLarge(memory_bytes, spill_bytes)
-    if kind == "INTERRUPT":
+    if kind == "interrupt":
         return Cancelled("the query was stopped")
     if kind in _UNSUPPORTED:
         # its own text may name files
