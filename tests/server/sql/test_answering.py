@@ -479,3 +479,10 @@ def test_a_restricted_caller_is_not_told_of_files(restricted: dbapi.Connection) 
     assert told["i0 table"] == "warehouse.db.orders"
     assert "i0 files" not in told
     assert "eu" not in "".join(told.values())
+
+
+@pytest.mark.parametrize("least", [0, 300, 10_000])
+def test_a_restricted_caller_is_not_told_what_bounds_tell(
+    restricted: dbapi.Connection, least: int
+) -> None:
+    assert road(restricted, f"SELECT count(*) FROM db.orders WHERE id >= {least}") == "fragments"

@@ -33,7 +33,11 @@ def explain_route(route: Route, planned: Sequence[PlannedScan]) -> pa.Table:
 
 
 def _rows(route: Route, planned: Sequence[PlannedScan]) -> Iterator[tuple[str, str]]:
-    if route.counted is not None and count_tasks(planned[0].plan.tasks).is_exact:
+    if (
+        route.counted is not None
+        and not planned[0].is_restricted  # whether metadata knows tells of its bounds
+        and count_tasks(planned[0].plan.tasks).is_exact
+    ):
         yield "road", "metadata: the coordinator counts the rows, and none is read"
     else:
         yield "road", _MEANINGS[route.road]
