@@ -221,3 +221,19 @@ def test_an_input_without_rows_is_empty() -> None:
         agree(connection, "SELECT count(*), sum(i), max(s) FROM {table} WHERE i > 1")
     finally:
         connection.close()
+
+
+def test_no_row_is_left_where_types_are_extensions() -> None:
+    ids = pa.array([b"\0" * 16], pa.uuid())
+    rows = pa.RecordBatch.from_pydict(
+        {"a": [1], "u": ids, "st": pa.StructArray.from_arrays([ids], ["u"])}
+    )
+    connection = open_connection(
+        memory_bytes=64 << 20, threads=2, spill=None, spill_bytes=0, timezone="UTC"
+    )
+    connection.register("i0", InputDataset(rows.schema, lambda: iter([rows])))
+    try:
+        assert connection.execute("SELECT st, u FROM i0 WHERE a = 2").fetchall() == []
+        assert connection.execute("SELECT count(st.u) FROM i0 WHERE a = 1").fetchall() == [(1,)]
+    finally:
+        connection.close()

@@ -15,8 +15,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 CHARACTERS = 1 << 18
-"""Trees of so much text take 30 MB, measured with lists of numbers, or 100 of the shortest
-names."""
+"""Trees of so much text take 30 MB with lists of numbers, and 200 with the shortest names."""
 
 
 class Remembered(Generic[K, V]):

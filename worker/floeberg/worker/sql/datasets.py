@@ -69,9 +69,12 @@ class _Scanner:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         for batch in self._read():
             shown = _shown(batch, self._schema)
-            if self._filter is not None:
-                shown = shown.filter(self._filter)
-            yield shown.select(self._columns)
+            if self._filter is None:
+                yield shown.select(self._columns)
+                continue
+            # a table: of a batch, Arrow can't say that no row is left where types are extensions
+            kept = pa.Table.from_batches([shown]).filter(self._filter)
+            yield from kept.select(self._columns).to_batches()
 
 
 def _shown(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
