@@ -44,6 +44,19 @@ def sealed(
     return seal_registration(message, keys, now_ms=NOW_MS)
 
 
+def test_a_young_coordinator_awaits_its_first_worker(members: Members, clock: Clock) -> None:
+    assert members.awaits_first()
+    clock.seconds += 5.0
+    assert not members.awaits_first()
+
+
+def test_a_coordinator_that_has_met_a_worker_awaits_none(members: Members) -> None:
+    members.register(sealed(introduction()))
+    members.leave(sealed(LeaveWorker(worker_id="w1")))
+
+    assert not members.awaits_first()
+
+
 def test_a_worker_registers_renews_and_leaves(members: Members) -> None:
     lease = members.register(sealed(introduction()))
     assert (lease.known, lease.lease_seconds) == (True, 10.0)

@@ -259,7 +259,8 @@ def test_a_bad_request_is_named_shows_no_inside_and_harms_no_other(
 def test_without_workers_a_scan_can_be_tried_again_later(
     warehouse: Path, orders: TableWriter
 ) -> None:
-    with local_fleet(warehouse, workers=0) as fleet, fl.connect(fleet.location) as client:
+    with local_fleet(warehouse, workers=1) as fleet, fl.connect(fleet.location) as client:
+        fleet.workers.pop().stop(NO_HURRY)
         with pytest.raises(fl.FlightUnavailableError) as raised:
             client.get_flight_info(ORDERS)
         assert type(from_flight(raised.value)) is NoWorkers

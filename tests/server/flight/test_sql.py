@@ -76,7 +76,7 @@ def fleet(lake: Path) -> Iterator[LocalFleet]:
 @pytest.fixture(scope="module")
 def other(fleet: LocalFleet, lake: Path) -> Iterator[LocalFleet]:
     """Another coordinator, with the same keys."""
-    with local_fleet(lake, workers=0, key=fleet.keys.to_text()) as other:
+    with local_fleet(lake, workers=0, key=fleet.keys.to_text(), lease_seconds=0.1) as other:
         yield other
 
 

@@ -388,7 +388,10 @@ def test_explain_tells_what_is_read_and_computed(connection: dbapi.Connection) -
 
 
 def test_explain_needs_no_worker_and_runs_nothing(lake: Path) -> None:
-    with local_fleet(lake, workers=0) as alone, connect(alone.location) as connection:
+    with (
+        local_fleet(lake, workers=0, lease_seconds=0.1) as alone,
+        connect(alone.location) as connection,
+    ):
         assert road(connection, "SELECT sum(id) FROM db.orders") == "fragments"
         assert "[NO_WORKERS]" in refusal(connection, "SELECT sum(id) FROM db.orders")
         assert "[UNSUPPORTED_SQL]" in refusal(connection, "EXPLAIN ANALYZE SELECT 1")

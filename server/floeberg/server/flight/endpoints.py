@@ -20,9 +20,13 @@ from floeberg.server.fleet import MAX_LOCATIONS, Placement, Worker, place, rank
 from floeberg.server.flight.lending import renewal_of
 from floeberg.server.flight.members import Members
 from floeberg.server.flight.sealing import seal_tickets
-from floeberg.server.planning import Plan, Stopwatch
+from floeberg.server.planning import Plan, PlanRun, Stopwatch
 
 REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
+
+WAITING_FOR_WORKERS = "wait for workers"
+
+_LOOKS_EVERY_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,9 @@ class Endpoints:
         keyring: Keyring,
         policy: ScanPolicy,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self.keyring = keyring
         self._members = members
         self._policy = policy
@@ -104,19 +110,41 @@ class Endpoints:
         """Return the workers that may be given tasks, full ones where no other is there."""
         return Workers(*self._members.with_room()).or_full()
 
-    def admit(self) -> Workers:
-        """Return the workers for a scan. Raises `NoWorkers`, and `FleetBusy` when none has room.
+    def admit(self, run: PlanRun, *, room_seconds: float = 0.0) -> Workers:
+        """Return the workers for a query that `run` plans. Raises `NoWorkers`, and `FleetBusy` when
+        none has room.
+
+        Waits for the first worker of a coordinator that has just begun, and up to `room_seconds`
+        for room; raises what `run.check` does meanwhile.
 
         What they said last is some seconds old, and others plan for them too: a worker that has no
         room after all refuses by itself.
         """
+        until = self._clock() + room_seconds
+        workers = self._admitted(until)
+        if workers is not None:
+            return workers
+        run.enter(WAITING_FOR_WORKERS)
+        with run.waiting():
+            while workers is None:
+                self._members.wait_for_news(_LOOKS_EVERY_SECONDS)
+                run.check()
+                workers = self._admitted(until)
+        return workers
+
+    def _admitted(self, until: float) -> Workers | None:
+        """Return the workers for a query, None where there are none and it is to wait."""
         free, full = self._members.with_room()
         if full and not free and self._policy.refuse_when_full:
+            if self._clock() < until:
+                return None
             raise FleetBusy(len(full))
         workers = Workers(free, full).or_full()
-        if not workers.free:
-            raise NoWorkers()
-        return workers
+        if workers.free:
+            return workers
+        if self._members.awaits_first():
+            return None
+        raise NoWorkers()
 
     def locations(self) -> tuple[str, ...]:
         """Return where tickets may be redeemed now, as an endpoint would name it."""

@@ -47,6 +47,8 @@ from floeberg.server.fleet import (
 
 logger = logging.getLogger(__name__)
 
+_FIRST_SECONDS = 30.0
+
 
 class Members:
     """The workers of this coordinator. Safe to use from several threads.
@@ -74,8 +76,11 @@ class Members:
         self._clock = clock
         self._now_ms = now_ms
         self._guard = ReplayGuard()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._fleet = Fleet(lease_seconds)
+        # workers of a coordinator that was here before ask it again within a third of a lease
+        self._first_until = clock() + min(lease_seconds / 2, _FIRST_SECONDS)
+        self._has_met_one = False
         self._changes = Counter(
             "floeberg_fleet_changes",
             "Workers that joined, returned, drained, left, expired or were replaced.",
@@ -123,6 +128,17 @@ class Members:
         if not self._lease(self._handle(lambda at: _renewal(at, renewal))).known:
             self._handle(lambda at: [Join(at, worker), *_renewal(at, renewal)])
         return answer, self._on_reports(answer.load.reports)
+
+    def awaits_first(self) -> bool:
+        """Say whether no worker has come yet, and the coordinator is so young that some may be
+        about to: those of one that was restarted do not know yet that it was."""
+        with self._lock:
+            return not self._has_met_one and self._clock() < self._first_until
+
+    def wait_for_news(self, seconds: float) -> None:
+        """Return when a worker has said something, or `seconds` have passed."""
+        with self._lock:
+            self._lock.wait(seconds)
 
     def ready(self) -> tuple[Worker, ...]:
         """Return the workers that may be given tasks now, by worker id."""
@@ -174,6 +190,8 @@ class Members:
         with self._lock:
             at = self._clock()
             out = [told for event in events(at) for told in self._fleet.handle(event)]
+            self._has_met_one = self._has_met_one or bool(self._fleet.members())
+            self._lock.notify_all()
         self._tell(out)
         return out
 

@@ -33,6 +33,9 @@ from floeberg.server.flight.query_limits import check_plans, statement_limits
 from floeberg.server.flight.scans import IsCancelled, ScanAnswer, Scans, TableScan
 from floeberg.server.planning import ManifestSource, PlanRun, Stopwatch
 
+_ROOM_SECONDS = 10.0
+"""So long a query waits for room: many clients of SQL try nothing again that a fleet refuses."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:
@@ -135,9 +138,10 @@ class Query:
             return TableScan(table, scan, view is not None)
 
     def admit(self) -> Workers:
-        """Return the workers for this query. Raises `NoWorkers` and `FleetBusy`."""
+        """Return the workers for this query, as soon as there are some with room. Raises
+        `NoWorkers` and `FleetBusy`."""
         if self._workers is None:
-            self._workers = self._scans.endpoints.admit()
+            self._workers = self._scans.endpoints.admit(self.run, room_seconds=_ROOM_SECONDS)
         return self._workers
 
     def plan(self, scans: Sequence[TableScan]) -> list[PlannedScan]:
@@ -178,7 +182,7 @@ class Query:
     def answer_scan(self, scan: TableScan) -> ScanAnswer:
         """Return the answer to a query that is one scan."""
         answer, self._counted.tasks = self._scans.answer_resolved(
-            scan, self.caller, self.run, self._watch, self._began_ms
+            scan, self.admit(), self.caller, self.run, self._watch, self._began_ms
         )
         return answer
 

@@ -161,9 +161,10 @@ class Scans:
         """Plan a scan and return its endpoints. The tickets are `caller`'s, who asks.
 
         Two calls give the same tasks in the same endpoints, as long as the table and the workers
-        are the same. Raises `NoWorkers`, `FleetBusy` when none has room, `LimitExceeded` when
-        it is more than `caller` may have, `TooManyQueries` when it is one too many, and whatever is
-        wrong with the command or the table.
+        are the same. Waits for the first worker of a coordinator that has just begun. Raises
+        `NoWorkers`, `FleetBusy` when none has room, `LimitExceeded` when it is more than `caller`
+        may have, `TooManyQueries` when it is one too many, and whatever is wrong with the command
+        or the table.
         """
         caller = caller or self._anybody
         began_ms = self.now_ms()
@@ -174,17 +175,25 @@ class Scans:
         ):
             watch = Stopwatch(enter=run.enter)
             found = self._resolve(command, caller, watch, run)
-            answer, counted.tasks = self.answer_resolved(found, caller, run, watch, began_ms)
+            workers = self.endpoints.admit(run)
+            answer, counted.tasks = self.answer_resolved(
+                found, workers, caller, run, watch, began_ms
+            )
         return answer
 
     def answer_resolved(
-        self, found: TableScan, caller: Caller, run: PlanRun, watch: Stopwatch, began_ms: int
+        self,
+        found: TableScan,
+        workers: Workers,
+        caller: Caller,
+        run: PlanRun,
+        watch: Stopwatch,
+        began_ms: int,
     ) -> tuple[ScanAnswer, int]:
         """Plan a scan that was resolved; return its answer and how many tasks there are to read.
 
         Raises what `answer` does when it comes to planning.
         """
-        workers = self.endpoints.admit()
         plan = self.plan_resolved(found.table, found.scan, run)
         check_plan(plan, caller.limits, is_restricted=found.is_restricted)
         limits = stream_limits(plan, caller.limits, began_ms)
