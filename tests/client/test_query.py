@@ -108,6 +108,7 @@ def test_values_travel_as_what_they_are():
         ([1, object()], "parameter 2, of type object"),
         ([1 << 70], "parameter 1, of type int"),
         (["\ud800"], "parameter 1, of type str"),
+        ([["\ud800"]], "parameter 1, of type list"),
     ],
 )
 def test_what_is_no_value_is_refused_before_anything_is_asked(
@@ -115,6 +116,13 @@ def test_what_is_no_value_is_refused_before_anything_is_asked(
 ):
     with pytest.raises(BadCommand, match=why):
         lake.sql(QUERY, parameters)
+
+
+def test_text_that_can_not_be_sent_is_refused_before_anything_is_asked(lake: Lake):
+    with pytest.raises(BadCommand, match="the statement holds half"):
+        lake.sql("SELECT '\ud800'")
+    with pytest.raises(BadCommand, match="ref holds half"):
+        lake.sql(QUERY, ref="\ud800")
 
 
 def test_a_parameter_that_is_missing_is_told(lake: Lake):

@@ -19,7 +19,7 @@ from floeberg.client.hedging import Hedging
 from floeberg.client.planned import Reading
 from floeberg.client.query import RemoteQuery, row_of
 from floeberg.client.scan import RemoteScan
-from floeberg.client.sessions import SqlOptions
+from floeberg.client.sessions import SqlOptions, check_text
 from floeberg.client.streams import OnProgress, no_progress
 from floeberg.process.calling import ClientTls
 from floeberg.protocol.actions import (
@@ -163,6 +163,7 @@ class Lake:
         without it. `on_progress` is called from reading threads. Raises `BadCommand` and
         `ConflictingSnapshot` at once for what the server need not tell.
         """
+        check_text("the statement", text)
         options = SqlOptions.from_arguments(
             catalog=catalog,
             schema=schema,

@@ -202,7 +202,7 @@ def _column(number: int, value: Any) -> Any:  # an array, whose type depends on 
         return pa.array([value.bytes], pa.uuid())
     try:
         return pa.array([value])
-    except (pa.ArrowException, OverflowError, UnicodeError) as exc:
+    except (pa.ArrowException, OverflowError, UnicodeEncodeError) as exc:
         raise BadCommand(
             f"parameter {number}, of type {type(value).__name__}, can't be sent: {exc}"
         ) from exc

@@ -50,12 +50,15 @@ class SqlOptions:
     def from_arguments(
         cls, *, as_of: int | str | datetime | None = None, **options: Any
     ) -> SqlOptions:
-        """Raises `BadCommand` for an `as_of` that is no time, and `ConflictingSnapshot` for more
-        than one of `ref`, `snapshot_id` and `as_of`."""
+        """Raises `BadCommand` for an `as_of` that is no time and for what is no text, and
+        `ConflictingSnapshot` for more than one of `ref`, `snapshot_id` and `as_of`."""
         try:
             found = cls(as_of=None if as_of is None else instant(as_of), **options)
         except ValueError as exc:
             raise BadCommand(f"as_of {exc}") from exc
+        for name, value in found.given().items():
+            if isinstance(value, str):
+                check_text(name, value)
         chosen = [name for name in _MOMENTS if getattr(found, name) is not None]
         if len(chosen) > 1:
             raise ConflictingSnapshot(chosen)
@@ -65,6 +68,16 @@ class SqlOptions:
         """Return the options that are set."""
         every = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in every.items() if value is not None}
+
+
+def check_text(name: str, value: str) -> None:
+    """Raise `BadCommand` for text that can't be sent."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadCommand(
+            f"{name} holds half of a surrogate pair, which no text does; leave it out"
+        ) from None
 
 
 class Cookies:
