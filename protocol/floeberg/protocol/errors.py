@@ -257,8 +257,10 @@ class PlanTooLarge(BadRequest):
 
     code = "PLAN_TOO_LARGE"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; narrow the filter, or ask for a larger split_size")
+    def __init__(
+        self, what: str, remedy: str = "narrow the filter, or ask for a larger split_size"
+    ) -> None:
+        super().__init__(f"{what}; {remedy}")
 
 
 class SqlFailed(BadRequest):

@@ -151,7 +151,9 @@ def seal_sql_ticket(
     if len(ticket.sql) > MAX_SQL_CHARACTERS:
         raise PlanTooLarge(
             f"a statement of {len(ticket.sql)} characters is too long: {MAX_SQL_CHARACTERS} are"
-            " read"
+            " read",
+            "the values of its parameters count, wherever they stand: join with a table rather than"
+            " send so much",
         )
     if len(ticket.inputs) > MAX_INPUTS or endpoints > MAX_ENDPOINTS:
         raise PlanTooLarge(

@@ -182,3 +182,16 @@ def test_a_value_that_has_no_literal_is_refused() -> None:
     values: list[Any] = [[1, 2]]
     with pytest.raises(UnsupportedSql, match="type list"):
         parse_statement("SELECT ?").bind(values)
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("SELECT ?", "x" * (1 << 20)),
+        ("SELECT ?", b"x" * (1 << 18)),
+        ("SELECT $1, $1", "x" * 600_000),
+    ],
+)
+def test_values_that_make_a_statement_too_long_are_refused(sql: str, value: str | bytes) -> None:
+    with pytest.raises(UnsupportedSql, match=r"take 1,.* characters where they stand.*; join"):
+        parse_statement(sql).bind([value])

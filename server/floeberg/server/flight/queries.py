@@ -254,6 +254,7 @@ class Query:
         if any(one.rows for one in statement.inputs) and len(sealed) > endpoints.max_info_bytes:
             raise PlanTooLarge(
                 f"what the coordinator itself tells comes to {len(sealed)} bytes, and an answer has"
-                f" at most {endpoints.max_info_bytes}; ask for fewer columns"
+                f" at most {endpoints.max_info_bytes}",
+                "ask for fewer columns",
             )
         return sealed, expires_at_ms

@@ -18,7 +18,7 @@ from floeberg.protocol.errors import BadSql, ReadOnly, UnsupportedSql
 from floeberg.protocol.suggestions import cut, quoted
 from floeberg.server.sql.functions import check_functions
 from floeberg.server.sql.parameters import Parameter, literal_of
-from floeberg.server.sql.parsing import parse_sql, to_sql
+from floeberg.server.sql.parsing import MAX_CHARACTERS, parse_sql, to_sql
 
 MAX_PARAMETERS = 1000
 
@@ -54,7 +54,8 @@ class Statement:
 
         A value means what a literal means, so what it is compared with decides: text compares with
         a date as a date. Raises `BadSql` for another number of values than parameters, and
-        `UnsupportedSql` for a value that no literal stands for.
+        `UnsupportedSql` for a value that no literal stands for, and for more than a statement may
+        hold.
         """
         if len(values) != self.parameters:
             raise BadSql(
@@ -64,6 +65,7 @@ class Statement:
         if self.tree is None or not values:
             return self
         literals = [literal_of(value) for value in values]
+        self._check_length([len(to_sql(literal)) for literal in literals])
 
         def bound(node: Node) -> Node:
             if isinstance(node, exp.Placeholder):
@@ -71,6 +73,17 @@ class Statement:
             return node
 
         return replace(self, tree=self.tree.transform(bound), parameters=0)
+
+    def _check_length(self, lengths: Sequence[int]) -> None:
+        assert self.tree is not None
+        placed = self.tree.find_all(exp.Placeholder)
+        characters = sum(lengths[int(node.name) - 1] for node in placed)
+        if characters > MAX_CHARACTERS:
+            raise UnsupportedSql(
+                f"the values of the parameters take {characters:,} characters where they stand, and"
+                f" a statement may have {MAX_CHARACTERS:,}; join with a table rather than send so"
+                " much"
+            )
 
     def sql(self) -> str:
         """Return the query, or what is described, as DuckDB's SQL."""
