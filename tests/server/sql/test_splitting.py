@@ -344,6 +344,22 @@ def test_filters_that_are_pushed(text: str, pushed: list[Any]) -> None:
     assert filters(text) == pushed
 
 
+def chain(length: int) -> str:
+    """Return a query through so many queries of a WITH, each of the one before."""
+    made = [f"q{n} AS (SELECT * FROM {f'q{n - 1}' if n else 't'})" for n in range(length)]
+    return f"WITH {', '.join(made)} SELECT a FROM q{length - 1} WHERE a > 7"
+
+
+def test_a_filter_is_pushed_through_a_chain_of_queries_and_not_through_one_without_end() -> None:
+    assert filters(chain(20)) == [[">", "a", 7]]
+    assert filters(chain(200)) == [["true"]]
+
+
+def test_more_inputs_than_a_worker_reads_are_refused() -> None:
+    with pytest.raises(UnsupportedSql, match="reads tables in 300 places, and may in 256"):
+        parted(" UNION ALL ".join(["SELECT a FROM t"] * 300))
+
+
 def test_what_has_no_scan_has_a_filter_too_which_says_what_is_asked_for() -> None:
     schema = Schema.from_json(lake_schema({"table_name": "string"}))
     statement = parse_statement("SELECT * FROM information_schema.tables WHERE table_name = 'x'")

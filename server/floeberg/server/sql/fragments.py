@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
 from floeberg.server.sql import grouped, limited
+from floeberg.server.sql.occurrences import MOST_LEVELS
 from floeberg.server.sql.own_rows import Rows
 from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.parts import Described, Names, described
@@ -80,10 +81,14 @@ def _divided(tree: Node, source: Input, describe: Described) -> Fragments:
     )
     parts = names.take("parts")
     select = _reader(table)
-    while _is_row_wise(select):
+    for _ in range(MOST_LEVELS):
+        if not _is_row_wise(select):
+            break
         if select.parent is None:
             return Fragments(to_sql(select), None, parts)
         select = _query_around(select)
+    else:
+        raise Undivided
     if any(tree.find_all(exp.Collate)):
         raise Undivided  # it says how values compare, and is lost on the way
     check_stable(select)

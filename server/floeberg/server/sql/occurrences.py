@@ -6,11 +6,15 @@ WITH that follow, in the query that it belongs to, and, if it is RECURSIVE, in i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeGuard
 
 from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
+
+MOST_LEVELS = 25
+"""Through so many queries, each within another one, filters and fragments are looked for."""
 
 
 def find_tables(tree: Node) -> list[exp.Table]:
@@ -64,28 +68,34 @@ def is_direct(source: exp.Table | exp.Subquery) -> bool:
     return not renames(source)
 
 
-def reading_of(select: exp.Select, tables: Sequence[exp.Table]) -> exp.Table | exp.Subquery | None:
-    """Return what reads the rows of `select`, a query in brackets or in a WITH: the brackets, or
-    the name behind a FROM, if there is just one. `tables` are those that `find_tables` gives."""
-    above: object = select.parent
-    if isinstance(above, exp.Subquery):
-        return above
-    if not isinstance(above, exp.CTE) or not isinstance(above.parent, exp.With):
-        return None
-    alias = above.args.get("alias")
-    if above.parent.args.get("recursive") or (alias and alias.args.get("columns")):
-        return None
-    name = str(above.alias).casefold()
-    root = select.root()
-    if sum(str(part.alias).casefold() == name for part in root.find_all(exp.CTE)) > 1:
-        return None
-    stored = {id(table) for table in tables}
-    readers = [
-        table
-        for table in root.find_all(exp.Table)
-        if id(table) not in stored and len(table.parts) == 1 and table.name.casefold() == name
-    ]
-    return readers[0] if len(readers) == 1 else None
+class Readings:
+    """Where the parts of a query are read, while `tree` does not change; `tables` are those that
+    `find_tables` gives of it."""
+
+    def __init__(self, tree: Node, tables: Sequence[exp.Table]) -> None:
+        stored = {id(table) for table in tables}
+        self._made: Counter[str] = Counter()
+        self._readers: dict[str, list[exp.Table]] = {}
+        for node in tree.find_all(exp.CTE, exp.Table):
+            if isinstance(node, exp.CTE):
+                self._made[str(node.alias).casefold()] += 1
+            elif isinstance(node, exp.Table) and id(node) not in stored and len(node.parts) == 1:
+                self._readers.setdefault(node.name.casefold(), []).append(node)
+
+    def of(self, select: exp.Select) -> exp.Table | exp.Subquery | None:
+        """Return what reads the rows of `select`, a query in brackets or in a WITH: the brackets,
+        or the name behind a FROM, if there is just one."""
+        above: object = select.parent
+        if isinstance(above, exp.Subquery):
+            return above
+        if not isinstance(above, exp.CTE) or not isinstance(above.parent, exp.With):
+            return None
+        alias = above.args.get("alias")
+        if above.parent.args.get("recursive") or (alias and alias.args.get("columns")):
+            return None
+        name = str(above.alias).casefold()
+        readers = self._readers.get(name, [])
+        return readers[0] if self._made[name] == 1 and len(readers) == 1 else None
 
 
 def renames(source: exp.Table | exp.Subquery) -> bool:

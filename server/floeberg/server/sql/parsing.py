@@ -35,6 +35,8 @@ _EXPLAIN = re.compile(
     r"(?P<before>(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*)EXPLAIN\b\s*(?P<analyze>ANALYZE\b)?",
     re.IGNORECASE | re.DOTALL,
 )
+# a text or a name in quotes, a word or a number, signs in a row
+_WORDS = re.compile(r"""'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*"|[\w.]+|[^\w.\s'"]+""")
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 _FIRST_WORDS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC"})
@@ -132,6 +134,7 @@ def parse_sql(text: str) -> Parsed:
         # blanks take its place, so that lines and columns stay
         blanks = re.sub(r"[^\n]", " ", explain.group())
         text = blanks + text[explain.end() :]
+    _check_words(text)
     tokens = _tokens(text)
     _check_first_words(tokens)
     _check_size(tokens)
@@ -152,6 +155,20 @@ def to_sql(tree: Node) -> str:
         return tree.sql(dialect=DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE)
     except RecursionError:
         raise _too_deep() from None
+
+
+def _check_words(text: str) -> None:
+    """Refuse what has far too many words and signs before it is cut into them, which is slow. Signs
+    in a row count as one; words count in comments and between $$ too."""
+    if len(text) > MAX_TOKENS and sum(1 for _ in _WORDS.finditer(text)) > MAX_TOKENS:
+        raise _too_long(f"more than {MAX_TOKENS:,} words and signs")
+
+
+def _too_long(has: str) -> UnsupportedSql:
+    return UnsupportedSql(
+        f"the statement has {has}, and may have {MAX_TOKENS:,}; join with a table rather than write"
+        " so many values"
+    )
 
 
 def _tokens(text: str) -> list[Token]:
@@ -202,10 +219,7 @@ def _check_first_words(tokens: list[Token]) -> None:
 
 def _check_size(tokens: list[Token]) -> None:
     if len(tokens) > MAX_TOKENS:
-        raise UnsupportedSql(
-            f"the statement has {len(tokens):,} words and signs, and may have {MAX_TOKENS:,}; join"
-            " with a table rather than write so many values"
-        )
+        raise _too_long(f"{len(tokens):,} words and signs")
     ended = False
     is_open = 0
     for token in tokens:

@@ -38,7 +38,7 @@ from floeberg.protocol.schema import Schema
 from floeberg.server.sql.columns import Column, Source, below, find_column, same, words_of
 from floeberg.server.sql.conditions import FindColumn, exact_filter, implied_filter, operands_of
 from floeberg.server.sql.instants import Zone
-from floeberg.server.sql.occurrences import is_direct, reading_of
+from floeberg.server.sql.occurrences import MOST_LEVELS, Readings, is_direct
 from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.unmergeable import called
 
@@ -50,14 +50,18 @@ _KNOWN_PARTS = _OF_ROWS | {"distinct", "group", "having", "limit", "offset", "qu
 Tables = Sequence[tuple[exp.Table, Source]]
 
 
-def pushed_filter(table: exp.Table, tables: Tables, zone: Zone) -> Expression:
-    """Return the filter for the scan of `table`, one of the `tables` of a query."""
+def pushed_filter(table: exp.Table, tables: Tables, readings: Readings, zone: Zone) -> Expression:
+    """Return the filter for the scan of `table`, one of the `tables` of a query, whose parts are
+    read as `readings` says."""
     own = next(source for node, source in tables if node is table)
     filters: list[Expression] = []
     read: exp.Table | exp.Subquery | None = table
     find: FindColumn | None = None
     is_nullable = False
-    while read is not None and (sources := _sources(read)) is not None:
+    for _ in range(MOST_LEVELS):
+        sources = None if read is None else _sources(read)
+        if read is None or sources is None:
+            break
         find = (
             _columns_of(sources, table, tables)
             if find is None
@@ -70,7 +74,8 @@ def pushed_filter(table: exp.Table, tables: Tables, zone: Zone) -> Expression:
                 if filter_ != TRUE and not (may_be_null and holds_for_nulls(filter_)):
                     filters.append(filter_)
         is_nullable = is_nullable or sources.is_nullable()
-        read = _reading(sources, tables)
+        # the rows of a SELECT may be read elsewhere, if they are each of one row
+        read = readings.of(sources.select) if sources.has_a_row_for_each() else None
         find = _items_of(sources, find)
     if not filters:
         return TRUE
@@ -331,13 +336,6 @@ def _may_be_called(item: Node, name: str) -> bool:
 
 def _reference(name: str) -> exp.Column:
     return exp.Column(this=exp.to_identifier(name, quoted=True))
-
-
-def _reading(sources: _Sources, tables: Tables) -> exp.Table | exp.Subquery | None:
-    """Return where the rows of a SELECT are read, if they are each of one row, and in one place."""
-    if not sources.has_a_row_for_each():
-        return None
-    return reading_of(sources.select, [node for node, _ in tables])
 
 
 def _merged_names(joins: Sequence[exp.Join]) -> frozenset[str] | None:

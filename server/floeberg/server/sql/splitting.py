@@ -23,6 +23,7 @@ from floeberg.protocol.expressions.model import TRUE, And, Expression
 from floeberg.protocol.metadata_columns import PLAIN_COLUMNS
 from floeberg.protocol.scans import ScanRequest
 from floeberg.protocol.schema import Schema
+from floeberg.protocol.sql_tickets import MAX_INPUTS
 from floeberg.protocol.suggestions import quoted
 from floeberg.protocol.types import NestedField
 from floeberg.server.sql.columns import Source, same
@@ -30,7 +31,7 @@ from floeberg.server.sql.float_comparisons import compare_as_ieee
 from floeberg.server.sql.float_kinds import Kinds
 from floeberg.server.sql.names import Session, TableReference, Version
 from floeberg.server.sql.needed_columns import needed_columns
-from floeberg.server.sql.occurrences import find_tables, query_of
+from floeberg.server.sql.occurrences import Readings, find_tables, query_of
 from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.plain_scan import SchemaOf, source_of
 from floeberg.server.sql.pushdown import pushed_filter, settle_conditions
@@ -76,21 +77,29 @@ def split(statement: Statement, session: Session, schema_of: SchemaOf) -> Split:
     """Return the statement's query as scans, and SQL over them. Parameters must have been bound.
 
     A table that stands in the query twice is two inputs, since their columns and filters differ.
-    Raises `UnsupportedSql` for a table with columns whose names differ in case only, what
-    `needed_columns` and `schema_of` raise, and what `Session.reference` does.
+    Raises `UnsupportedSql` for more inputs than a worker reads, and for a table with columns whose
+    names differ in case only; what `needed_columns` and `schema_of` raise, and what
+    `Session.reference` does.
     """
     assert statement.tree is not None
     tree = statement.tree.copy()
     tables: list[tuple[exp.Table, Source]] = []
     references: list[TableReference] = []
-    for table in find_tables(tree):
+    found = find_tables(tree)
+    if len(found) > MAX_INPUTS:
+        raise UnsupportedSql(
+            f"the statement reads tables in {len(found):,} places, and may in {MAX_INPUTS}; send it"
+            " in parts"
+        )
+    for table in found:
         reference = session.reference(table)
         schema = schema_of(reference)
         _check_names(schema, reference)
         references.append(reference)
         tables.append((table, source_of(table, reference, schema)))
+    readings = Readings(tree, found)
     filters = [
-        _filter(table, reference, tables, session)
+        _filter(table, reference, tables, readings, session)
         for (table, _), reference in zip(tables, references, strict=True)
     ]
     # of what the query still says, now that scans decide some conditions
@@ -118,6 +127,7 @@ def _filter(
     table: exp.Table,
     reference: TableReference,
     tables: Sequence[tuple[exp.Table, Source]],
+    readings: Readings,
     session: Session,
 ) -> Expression:
     """Return the filter of a table's scan. The conditions that it decides alone leave the query."""
@@ -127,7 +137,7 @@ def _filter(
         meaning.metadata_table for meaning in reference.meanings
     ):
         settled = settle_conditions(table, tables, session.zone)
-    pushed = pushed_filter(table, tables, session.zone)
+    pushed = pushed_filter(table, tables, readings, session.zone)
     filters = [each for each in (*settled, pushed) if each != TRUE]
     if not filters:
         return TRUE
