@@ -24,6 +24,7 @@ from rich.status import Status
 from tests.bench.taxi.clients import measure_clients
 from tests.bench.taxi.comparing import Terms, compare, part_of
 from tests.bench.taxi.contenders import CONTENDERS, DUCKDB_ANEW, FLIGHT_1, SQL_1, SQL_ENGINE, Place
+from tests.bench.taxi.fleet import measure_fleet
 from tests.bench.taxi.lake import QUICK, TABLES, Lake, Size, default_directory
 from tests.bench.taxi.parts import Part, keep, kept
 from tests.bench.taxi.queries import QUERIES
@@ -131,6 +132,7 @@ _PARTS: Mapping[str, Callable[[Terms, Lake], Part]] = {
     "store": measure_store,
     "streams": measure_streams,
     "clients": measure_clients,
+    "fleet": measure_fleet,
 }
 
 

@@ -106,11 +106,14 @@ def _measured(side: Side, servers: Servers | None, question: Question) -> Measur
 
 
 def _cpu_seconds(servers: Servers | None) -> float:
-    total = time.process_time()
-    for pid in [] if servers is None else servers.processes():
-        fields = (_process(pid) / "stat").read_text().rpartition(")")[2].split()
-        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+    others = [] if servers is None else servers.processes()
+    return time.process_time() + sum(cpu_seconds(pid) for pid in others)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return what a process has used of processors so far, to a hundredth of a second."""
+    fields = (_process(pid) / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _process(pid: int | str) -> Path:
