@@ -93,7 +93,7 @@ def test_settings_are_refused_and_options_named(text: str) -> None:
     [
         ("SELECT '" + "x" * MAX_CHARACTERS + "'", "characters"),
         ("SELECT 1" + ", 1" * 30_000, "has more than 50,000 words and signs"),
-        ("SELECT 1" + "+'a''b'::text" * 10_001, "has 50,007 words and signs"),
+        ("SELECT 1" + ", a.b" * 15_000, "has 60,002 words and signs"),
         ("SELECT " + "(" * (MAX_OPEN + 1) + "1" + ")" * (MAX_OPEN + 1), "brackets"),
         ("SELECT " + "CASE WHEN a THEN " * 60 + "1" + " END" * 60, "brackets or CASEs"),
         ("SELECT " + "(" * 60_000, "words and signs"),
