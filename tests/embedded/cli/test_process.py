@@ -203,3 +203,17 @@ def test_an_interrupt_ends_a_scan_that_waits_for_a_worker(warehouse: Path):
 
     assert process.returncode == 130
     assert b"Traceback" not in told
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_standard_stream_that_is_closed_is_one_without_anything(orders: list[str], closed: int):
+    script = f'exec "$@" {closed}>&-'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *FLOEBERG, "scan", *orders, "--format", "csv", "--limit", "1"],
+        env=ENVIRONMENT,
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (b"\n" in done.stdout) == (closed != 1)
