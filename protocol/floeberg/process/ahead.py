@@ -85,8 +85,9 @@ class _Threads:
     """
 
     def __init__(self, count: int, on_stop: Callable[[], None]) -> None:
-        self.changed = threading.Condition()
+        self.lock = threading.Lock()
         self.stopped = False
+        self._room: WeakSet[threading.Condition] = WeakSet()
         self._on_stop = on_stop
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._threads = [
@@ -97,6 +98,12 @@ class _Threads:
             thread.start()
         _running.add(self)
 
+    def condition(self) -> threading.Condition:
+        """Return what a reading thread may wait for; it is told when all are to stop."""
+        condition = threading.Condition(self.lock)
+        self._room.add(condition)
+        return condition
+
     def submit(self, job: Callable[[], None]) -> None:
         self._jobs.put(job)
 
@@ -105,9 +112,10 @@ class _Threads:
             job()
 
     def stop(self, seconds: float | None = None) -> None:
-        with self.changed:
+        with self.lock:
             self.stopped = True
-            self.changed.notify_all()
+            for condition in list(self._room):
+                condition.notify_all()
         self._on_stop()
         for _ in self._threads:
             self._jobs.put(None)
@@ -127,11 +135,17 @@ def _stop_all() -> None:
 
 
 class _Lane:
-    """Batches of one or more sources on their way from reading threads to the caller."""
+    """Batches of one or more sources on their way from reading threads to the caller.
+
+    Who waits is woken when there is something for it and not otherwise: a thread that wakes in vain
+    takes the interpreter from one that decodes. So each lane tells its own caller, and its readers
+    once half of it is empty.
+    """
 
     def __init__(self, threads: _Threads, sources: int, capacity: int) -> None:
         self._threads = threads
-        self._changed = threads.changed
+        self._has_batch = threading.Condition(threads.lock)
+        self._has_room = threads.condition()
         self._batches: deque[pa.RecordBatch] = deque()
         self._capacity = capacity
         self._unfinished = sources
@@ -150,34 +164,33 @@ class _Lane:
                         break
         except BaseException as exc:  # raised in the caller's thread
             failure = exc
-        with self._changed:
+        with self._threads.lock:
             self._failure = self._failure or failure
             self._unfinished -= 1
-            self._changed.notify_all()
+            self._has_batch.notify()
 
     def _put(self, batch: pa.RecordBatch) -> bool:
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._threads.stopped or len(self._batches) < self._capacity
-            )
+        with self._threads.lock:
+            while not self._threads.stopped and len(self._batches) >= self._capacity:
+                self._has_room.wait()
             if self._threads.stopped:
                 return False
             self._batches.append(batch)
-            self._changed.notify_all()
+            self._has_batch.notify()
             return True
 
     def drain(self) -> Iterator[pa.RecordBatch]:
         """Yield batches until every source has ended; raise what reading raised, after the batches
         before it."""
         while True:
-            with self._changed:
-                self._changed.wait_for(
-                    lambda: self._batches or self._failure or not self._unfinished
-                )
+            with self._threads.lock:
+                while not (self._batches or self._failure or not self._unfinished):
+                    self._has_batch.wait()
                 if not self._batches:
                     if self._failure is not None:
                         raise self._failure
                     return
                 batch = self._batches.popleft()
-                self._changed.notify_all()
+                if len(self._batches) <= self._capacity // 2:
+                    self._has_room.notify_all()
             yield batch

@@ -23,6 +23,7 @@ from floeberg.worker.files.opening import open_rows
 from floeberg.worker.files.rows import Later, Share, StoredFile
 from floeberg.worker.files.stored import walk
 from tests.support.avro_container import container
+from tests.support.decoded import tuples_of
 
 ROWS = 1000
 TABLE = pa.table(
@@ -97,8 +98,8 @@ def rows_of(file: StoredFile, leaves: Sequence[int], share: Share) -> list[tuple
     found: list[tuple[int, Any]] = []
     chunks = list(file.chunks(frozenset(leaves), share))
     for chunk in chunks:
-        assert chunk.rows.type.num_fields == len(file.decoded(frozenset(leaves)))
-        values = [tuple(row.values()) for row in chunk.rows.to_pylist()]
+        assert len(chunk.rows.columns) == len(file.decoded(frozenset(leaves)))
+        values = tuples_of(chunk.rows)
         found += zip(range(chunk.first_row, chunk.first_row + len(chunk.rows)), values, strict=True)
     assert [c.is_last for c in chunks] == [False] * (len(chunks) - 1) + [True] * bool(chunks)
     return found
@@ -171,12 +172,10 @@ def test_rows_that_are_left_for_later_fit_the_others(
             if number % every:
                 continue
             parts = list(chunk.later_rows())
-            found = [tuple(row.values()) for part in parts for row in part.to_pylist()]
+            found = [row for part in parts for row in tuples_of(part)]
             here = rows[chunk.first_row : chunk.first_row + len(chunk.rows)]
             assert found == [tuple(row[leaf] for leaf in later) for row in here]
-            assert [tuple(row.values()) for row in chunk.rows.to_pylist()] == [
-                tuple(row[leaf] for leaf in first) for row in here
-            ]
+            assert tuples_of(chunk.rows) == [tuple(row[leaf] for leaf in first) for row in here]
 
     assert seen == ROWS - from_row
 
@@ -345,7 +344,7 @@ def test_reads_avros_types(
 
     with opened(tmp_path, FileFormat.AVRO, content, num_rows=1) as file:
         [chunk] = file.chunks(frozenset(range(4)))
-    column, optional = chunk.rows.field(0), chunk.rows.field(1)
+    column, optional = chunk.rows.columns
 
     assert column.type == arrow
     if pa.types.is_temporal(arrow):

@@ -63,7 +63,7 @@ def read_later(
             if chunk.first_row // ROWS_A_GROUP in wanted:
                 parts = list(chunk.later_rows())
                 assert sum(map(len, parts)) == len(chunk.rows)
-                found += [value for part in parts for value in part.field(0).to_pylist()]
+                found += [value for part in parts for value in part.columns[0].to_pylist()]
     return found
 
 

@@ -20,6 +20,7 @@ from floeberg.worker.files.row_groups import WINDOW_BYTES
 from floeberg.worker.files.rows import Share
 from floeberg.worker.files.windows import Ahead
 from tests.support.avro_container import container
+from tests.support.decoded import table_of
 from tests.support.reads import CountingStorage
 
 MB = 1 << 20
@@ -57,7 +58,8 @@ def rows_of(
     with open_rows(storage, file, ahead=ahead) as opened:
         chunks = [chunk.rows for chunk in opened.chunks(frozenset(leaves))]
         assert opened.unread_bytes == 0
-    return pa.Table.from_struct_array(pa.chunked_array(chunks))
+    names = [column.name for column in opened.decoded(frozenset(leaves))]
+    return table_of(chunks, names)
 
 
 def test_a_small_file_takes_one_request(
@@ -171,7 +173,7 @@ def test_shares_of_a_file_read_its_footer_once(
             chunks = opened.chunks(frozenset({0, 1}), Share(start, MB if start < 3 * MB else 0))
             parts += [chunk.rows for chunk in chunks]
 
-    assert pa.Table.from_struct_array(pa.chunked_array(parts)).equals(table)
+    assert table_of(parts, table.column_names).equals(table)
     assert len(storage.rounds) == 1 + 4
     # the last share lies in part in the tail that came with the footer, and was not kept
     assert file.size_bytes <= storage.bytes_read[file.location] <= file.size_bytes + TAIL_BYTES
@@ -220,7 +222,7 @@ def test_a_small_file_is_kept_whole(
     for _ in range(2):
         with open_rows(storage, file, ahead=ahead, footers=footers) as rows:
             chunks = [chunk.rows for chunk in rows.chunks(frozenset({0, 1}))]
-            assert pa.Table.from_struct_array(pa.chunked_array(chunks)).equals(table)
+            assert table_of(chunks, table.column_names).equals(table)
 
     assert storage.requests == {file.location: 1}
 
@@ -239,4 +241,4 @@ def test_a_file_of_another_size_under_the_same_name_is_another_file(
     with open_rows(storage, second, ahead=ahead, footers=footers) as opened:
         chunks = [chunk.rows for chunk in opened.chunks(frozenset({0, 1}))]
 
-    assert pa.Table.from_struct_array(pa.chunked_array(chunks)).equals(table)
+    assert table_of(chunks, table.column_names).equals(table)

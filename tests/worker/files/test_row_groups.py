@@ -155,8 +155,37 @@ def test_units_are_row_groups_or_small_neighbours() -> None:
 
 def test_a_chunk_has_so_many_bytes_or_rows() -> None:
     assert chunk_rows([group(0, 0, CHUNK_BYTES), group(1, 10, CHUNK_BYTES)], [0]) == 10
-    assert chunk_rows([group(0, 0, 0)], [0]) == MAX_CHUNK_ROWS
     assert chunk_rows([group(0, 0, CHUNK_BYTES * 100)], [0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [(1, 1 << 17), (6, CHUNK_BYTES // 48), (19, 1 << 15)],
+)
+def test_a_chunk_of_columns_that_encode_well_is_bounded_by_their_width(
+    columns: int, expected: int
+) -> None:
+    table = pa.table({f"n{i}": pa.repeat(pa.scalar(i), 200_000) for i in range(columns)})
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    file = sink.getvalue()
+    length = int.from_bytes(file[-8:-4], "little")
+
+    groups = read_row_groups(file[-8 - length : -8], len(file), columns)
+
+    assert groups[0].decoded_bytes(range(columns)) < CHUNK_BYTES // 8
+    assert chunk_rows(groups, range(columns)) == expected
+
+
+def test_a_chunk_of_lists_is_bounded_by_their_elements() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"n": pa.array([list(range(100))] * 5_000)}), sink)
+    file = sink.getvalue()
+    length = int.from_bytes(file[-8:-4], "little")
+
+    groups = read_row_groups(file[-8 - length : -8], len(file), 1)
+
+    assert groups[0].arrow_bytes([0]) == 4_000_000
 
 
 def test_windows_hold_whole_row_groups() -> None:

@@ -31,6 +31,7 @@ from floeberg.protocol.types import (
     UuidType,
     VariantType,
 )
+from floeberg.worker.arrow import Rows
 from floeberg.worker.files.stored import prune, stored_fields
 from floeberg.worker.projection.assembly import Assembler
 from floeberg.worker.projection.constants import array_of
@@ -222,7 +223,7 @@ def projected(
     reader: Any = file.reader  # type: ignore[attr-defined]  # not in the stubs
     rows: list[dict[str, Any]] = []
     for batch in reader.iter_batches(2, row_groups=[0], column_indices=sorted(leaves)):
-        arrays = assembler.project(sources, batch.to_struct_array())
+        arrays = assembler.project(sources, Rows.of_batch(batch))
         assembler.check_required(sources, arrays)
         result = pa.RecordBatch.from_arrays(arrays, schema=target)
         result.validate(full=True)

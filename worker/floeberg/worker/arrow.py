@@ -1,4 +1,4 @@
-"""Names for pyarrow's values in annotations, and rows that have no columns.
+"""Names for pyarrow's values in annotations, and rows that may have no columns.
 
 pyarrow's stubs give compute functions one signature for each class of array. Code that works on
 arrays of any type can name none of them, so these are `Any` to a type checker; the names are for
@@ -15,11 +15,6 @@ import pyarrow as pa
 ArrowArray: TypeAlias = Any
 """A `pyarrow.Array` of any type."""
 
-StructRows: TypeAlias = Any
-"""A `pyarrow.StructArray`: rows, with a field a column. Unlike a record batch it keeps its length
-when it has no columns, also under `filter`.
-"""
-
 BooleanArray: TypeAlias = Any
 """A `pyarrow.BooleanArray`."""
 
@@ -30,8 +25,8 @@ ArrowField: TypeAlias = Any
 """A `pyarrow.Field`."""
 
 
-def rows_without_columns(num_rows: int) -> StructRows:
-    """Return rows that have no columns, and still a number.
+def rows_without_columns(num_rows: int) -> ArrowArray:
+    """Return a struct array without fields: rows that have no columns, and still a number.
 
     >>> len(rows_without_columns(3))
     3
@@ -39,15 +34,37 @@ def rows_without_columns(num_rows: int) -> StructRows:
     return pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
 
 
-def rows_of(columns: Sequence[ArrowArray], num_rows: int) -> StructRows:
-    """Return rows of these columns, which have no names; there may be none.
+class Rows:
+    """Columns of one length, which have no names; there may be none.
 
-    >>> rows_of([pa.array([1, 2])], 2).field(0).to_pylist()
-    [1, 2]
+    A struct array or a record batch would be the same, and takes longer to make than a chunk of a
+    narrow column to decode.
     """
-    if not columns:
-        return rows_without_columns(num_rows)
-    return pa.StructArray.from_arrays(list(columns), names=[""] * len(columns))
+
+    __slots__ = ("columns", "num_rows")
+
+    def __init__(self, columns: Sequence[ArrowArray], num_rows: int) -> None:
+        self.columns = columns
+        self.num_rows = num_rows
+
+    @classmethod
+    def of_batch(cls, batch: pa.RecordBatch) -> Rows:
+        return cls(batch.columns, batch.num_rows)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def slice(self, start: int, length: int | None = None) -> Rows:
+        """Return `length` rows from `start` on, fewer at the end; all that follow without it.
+
+        >>> len(Rows([], 3).slice(1))
+        2
+        """
+        rest = max(self.num_rows - start, 0)
+        count = rest if length is None else min(length, rest)
+        if count == self.num_rows:
+            return self
+        return Rows([column.slice(start, count) for column in self.columns], count)
 
 
 def fields_of(rows: ArrowArray) -> list[ArrowArray]:

@@ -92,7 +92,9 @@ def are_all_deleted(first_row: int, num_rows: int, deleted: Positions) -> bool:
 
     `deleted` is sorted and distinct, and may reach beyond the rows.
     """
-    start, stop = np.searchsorted(deleted, [first_row, first_row + num_rows])
+    if len(deleted) < num_rows:
+        return False
+    start, stop = deleted.searchsorted((first_row, first_row + num_rows))
     return bool(stop - start == num_rows)
 
 
@@ -101,7 +103,7 @@ def keep_mask(first_row: int, num_rows: int, deleted: Positions) -> npt.NDArray[
 
     `deleted` is sorted and distinct, and may reach beyond the rows.
     """
-    start, stop = np.searchsorted(deleted, [first_row, first_row + num_rows])
+    start, stop = deleted.searchsorted((first_row, first_row + num_rows))
     if start == stop:
         return None
     keep = np.ones(num_rows, dtype=np.bool_)

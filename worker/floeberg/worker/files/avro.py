@@ -25,7 +25,7 @@ from fastavro.schema import SchemaParseException
 from floeberg.protocol.avro_codecs import CODECS
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
 from floeberg.protocol.name_mapping import MappedField, NameMapping
-from floeberg.worker.arrow import ArrowArray, StructRows, rows_without_columns
+from floeberg.worker.arrow import ArrowArray, Rows
 from floeberg.worker.files.avro_types import AvroField, AvroType, place_name, read_schema
 from floeberg.worker.files.decoding import decoding
 from floeberg.worker.files.ranges import RangeFile
@@ -174,12 +174,12 @@ class AvroRows:
                 partial(self._later_rows, records, later.leaves),
             )
 
-    def _rows(self, records: list[dict[str, Any]], leaves: Set[int]) -> StructRows:
+    def _rows(self, records: list[dict[str, Any]], leaves: Set[int]) -> Rows:
         wanted = [i for i, c in enumerate(self.columns) if not leaves.isdisjoint(c.leaves)]
         with self._decoding():
-            return _struct_of(records, self._type.children, wanted)
+            return _rows_of(records, self._type.children, wanted)
 
-    def _later_rows(self, records: list[dict[str, Any]], leaves: Set[int]) -> Iterator[StructRows]:
+    def _later_rows(self, records: list[dict[str, Any]], leaves: Set[int]) -> Iterator[Rows]:
         yield self._rows(records, leaves)
 
     def _records(self, block: _Block) -> Iterator[dict[str, Any]]:
@@ -237,17 +237,14 @@ def _grouped(blocks: Sequence[_Block]) -> list[list[_Block]]:
     return groups
 
 
-def _struct_of(
+def _rows_of(
     records: list[dict[str, Any]], fields: Sequence[AvroField], wanted: Sequence[int]
-) -> StructRows:
-    if not wanted:
-        return rows_without_columns(len(records))
-    names = [place_name(i) for i in wanted]
-    columns = [
-        _column([record[name] for record in records], fields[i].type)
-        for i, name in zip(wanted, names, strict=True)
-    ]
-    return pa.StructArray.from_arrays(columns, names=names)
+) -> Rows:
+    columns: list[ArrowArray] = []
+    for i in wanted:
+        name = place_name(i)
+        columns.append(_column([record[name] for record in records], fields[i].type))
+    return Rows(columns, len(records))
 
 
 def _column(values: list[Any], type_: AvroType) -> ArrowArray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from floeberg.worker.arrow import StructRows
+from floeberg.worker.arrow import Rows
 from floeberg.worker.files.parquet_columns import Batch, ParquetColumns
 from floeberg.worker.files.row_groups import RowGroup
 from floeberg.worker.files.rows import Demand
@@ -69,7 +69,7 @@ class LaterUnit:
     def was_asked_for(self) -> bool:
         return self._batches is not None
 
-    def rows(self, start: int, stop: int) -> Iterator[StructRows]:
+    def rows(self, start: int, stop: int) -> Iterator[Rows]:
         """Yield the rows at these places of the file, in one part or more; they come after all that
         were asked for before.
         """

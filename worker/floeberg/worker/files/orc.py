@@ -15,7 +15,7 @@ import pyarrow.orc as orc
 
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
 from floeberg.protocol.name_mapping import NameMapping
-from floeberg.worker.arrow import ArrowField, StructRows, rows_without_columns
+from floeberg.worker.arrow import ArrowField, Rows
 from floeberg.worker.files.decoding import decoding
 from floeberg.worker.files.ranges import RangeFile
 from floeberg.worker.files.rows import (
@@ -91,7 +91,7 @@ class OrcRows:
                         partial(_part, later_rows, start + skipped, len(part) - skipped),
                     )
 
-    def _stripe(self, stripe: int, leaves: Set[int]) -> StructRows:
+    def _stripe(self, stripe: int, leaves: Set[int]) -> Rows:
         wanted = [i for i, c in enumerate(self.columns) if not leaves.isdisjoint(c.leaves)]
         with decoding(self._location, self._corrupt):
             # no column at all would lose the number of rows
@@ -105,7 +105,7 @@ class OrcRows:
                     f"{self._location} holds times before 1677-09-21 or after 2262-04-11, which"
                     " are not read from ORC"
                 ) from exc
-            return batch.to_struct_array() if wanted else rows_without_columns(batch.num_rows)
+            return Rows(batch.columns if wanted else (), batch.num_rows)
 
     @property
     def unread_bytes(self) -> int:
@@ -126,7 +126,7 @@ class OrcRows:
         self.close()
 
 
-def _part(rows: Callable[[], StructRows], start: int, length: int) -> Iterator[StructRows]:
+def _part(rows: Callable[[], Rows], start: int, length: int) -> Iterator[Rows]:
     yield rows().slice(start, length)
 
 

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow.parquet as pq
+from pyarrow._parquet import ParquetReader as ArrowReader
 
 from floeberg.protocol.errors import CorruptTable
-from floeberg.worker.arrow import StructRows
+from floeberg.worker.arrow import Rows
 from floeberg.worker.files.decoding import decoding
 from floeberg.worker.files.ranges import RangeFile
 from floeberg.worker.files.row_groups import WINDOW_BYTES, RowGroup, fetch_windows
@@ -24,7 +25,7 @@ _LEAST_STREAM_BYTES = 32 << 10
 ParquetReader: TypeAlias = Any
 """pyarrow's reader below `ParquetFile`, which takes columns by number; the stubs leave it out."""
 
-Batch: TypeAlias = tuple[int, StructRows]
+Batch: TypeAlias = tuple[int, Rows]
 """Consecutive rows, after the place of the first one in the file."""
 
 
@@ -57,16 +58,19 @@ class ParquetColumns:
     @cached_property
     def _reader(self) -> ParquetReader:
         largest = max((group.stored_bytes(self.leaves) for group in self._groups), default=0)
-        file = pq.ParquetFile(
+        reader: ParquetReader = ArrowReader()
+        reader.open(
             self._source.for_arrow(),
+            use_memory_map=False,
             metadata=self._footer.metadata,
             pre_buffer=False,
             buffer_size=_stream_bytes(len(self.leaves)) if largest > WINDOW_BYTES else 0,
             # at ns, times after 2262 would overflow
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=self._footer.verify_crc,
+            arrow_extensions_enabled=True,
         )
-        return file.reader
+        return reader
 
     def expect(self, groups: Sequence[RowGroup]) -> None:
         """Say which row groups will be read, in order, in place of what was said before."""
@@ -100,7 +104,7 @@ class ParquetColumns:
             first_row, next_row = next_row, next_row + batch.num_rows
             skipped = min(max(from_row - first_row, 0), batch.num_rows)
             if skipped < batch.num_rows:
-                yield first_row + skipped, batch.to_struct_array().slice(skipped)
+                yield first_row + skipped, Rows.of_batch(batch).slice(skipped)
 
 
 def _stream_bytes(num_columns: int) -> int:

@@ -18,6 +18,11 @@ WINDOW_BYTES = 16 << 20
 """How much of a file is fetched at a time. A row group that needs more is streamed, a piece of each
 column at a time: memory follows this and not the file."""
 
+_MOST_CHUNK_ROWS, _LEAST_CHUNK_ROWS = 1 << 17, 1 << 15
+"""A chunk of narrow columns has so many rows at most: Python's part is the same for each chunk. One
+of many columns has so many at least, unless they are large: the decoder has a part for each column,
+too."""
+
 _LEAST_WINDOW_BYTES = 4 << 20
 _PIECE_BYTES = 1 << 20
 """What a piece of a streamed column has at least, if it may: each is a request."""
@@ -26,13 +31,14 @@ _PIECE_BYTES = 1 << 20
 _ROW_GROUPS, _COLUMN_ORDERS = 4, 7
 _COLUMNS, _NUM_ROWS = 1, 3
 _METADATA, _CRYPTO = 3, 8
-_TYPE, _DECODED_BYTES, _STORED_BYTES, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS = 1, 6, 7, 9, 11, 12
+_TYPE, _NUM_VALUES, _DECODED_BYTES, _STORED_BYTES = 1, 5, 6, 7
+_DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS = 9, 11, 12
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
 
 _BOUNDS = (_OLD_MAX, _OLD_MIN, _MAX_VALUE, _MIN_VALUE)
 _NEEDED = {_TYPE, _DECODED_BYTES, _STORED_BYTES, _DATA_PAGE}
 _COLUMN_METADATA: Wanted = {
-    **dict.fromkeys((*_NEEDED, _DICTIONARY_PAGE)),
+    **dict.fromkeys((*_NEEDED, _NUM_VALUES, _DICTIONARY_PAGE)),
     _STATISTICS: dict.fromkeys((*_BOUNDS, _NULL_COUNT)),
 }
 _FILE_METADATA: Wanted = {
@@ -43,6 +49,8 @@ _FILE_METADATA: Wanted = {
 # Parquet's physical types by number, as Python's `struct` reads them
 _NUMBERS: Mapping[int, str] = {0: "<?", 1: "<i", 2: "<q", 4: "<f", 5: "<d"}
 _BYTES = frozenset({6, 7})
+_WIDTHS: Mapping[int, int] = {0: 1, 1: 4, 2: 8, 3: 8, 4: 4, 5: 8, 6: 64, 7: 16}
+"""About how many bytes a value of each type takes in Arrow, of texts and the like a guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,15 @@ class RowGroup:
     def decoded_bytes(self, leaves: Iterable[int]) -> int:
         """Return the size of the columns before compression, still encoded."""
         return sum(self.columns[leaf][_METADATA][_DECODED_BYTES] for leaf in leaves)
+
+    def arrow_bytes(self, leaves: Iterable[int]) -> int:
+        """Return about how large the columns are in Arrow, where no value is stored for several."""
+        found = 0
+        for leaf in leaves:
+            metadata = self.columns[leaf][_METADATA]
+            values = max(metadata.get(_NUM_VALUES, 0), self.num_rows)
+            found += values * _WIDTHS.get(metadata[_TYPE], 8)
+        return found
 
     def leaf(self, index: int) -> LeafStatistics:
         metadata = self.columns[index].get(_METADATA, {})
@@ -152,6 +169,7 @@ def _is_whole(column: Fields) -> bool:
     return (
         all(type(metadata[field]) is int for field in _NEEDED)
         and type(metadata.get(_DICTIONARY_PAGE, 0)) is int
+        and type(metadata.get(_NUM_VALUES, 0)) is int
         and type(statistics.get(_NULL_COUNT, 0)) is int
         and all(type(statistics.get(field, b"")) is bytes for field in _BOUNDS)
     )
@@ -188,9 +206,11 @@ def skippable_units(groups: Sequence[RowGroup], leaves: Sequence[int]) -> list[l
 
 def chunk_rows(groups: Sequence[RowGroup], leaves: Sequence[int]) -> int:
     """Return how many of the groups' rows make a chunk of about `CHUNK_BYTES`."""
-    size = sum(group.decoded_bytes(leaves) for group in groups)
-    rows = sum(group.num_rows for group in groups)
-    return max(1, min(MAX_CHUNK_ROWS, rows * CHUNK_BYTES // max(size, 1)))
+    encoded = sum(group.decoded_bytes(leaves) for group in groups)
+    decoded = sum(group.arrow_bytes(leaves) for group in groups)
+    room = sum(group.num_rows for group in groups) * CHUNK_BYTES
+    most = max(_LEAST_CHUNK_ROWS, min(_MOST_CHUNK_ROWS, room // max(decoded, 1)))
+    return max(1, min(most, room // max(encoded, 1)))
 
 
 def fetch_windows(groups: Sequence[RowGroup], leaves: Sequence[int]) -> list[list[Range]]:

@@ -7,24 +7,24 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, TypeAlias
 
-from floeberg.worker.arrow import StructRows
+from floeberg.worker.arrow import Rows
 from floeberg.worker.files.stored import StoredField
 
 CHUNK_BYTES = 4 << 20
 MAX_CHUNK_ROWS = 1 << 16
 
 
-LaterRows: TypeAlias = Callable[[], Iterator[StructRows]]
+LaterRows: TypeAlias = Callable[[], Iterator[Rows]]
 """Decodes the later columns of a chunk: gives the chunk's rows in order, in one part or more."""
 
 
-def _no_later_rows() -> Iterator[StructRows]:
+def _no_later_rows() -> Iterator[Rows]:
     raise AssertionError("no columns were left for later")
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Consecutive rows of a file, as one struct array of the decoded columns.
+    """Consecutive rows of a file, as the decoded columns.
 
     `first_row` is the position of the first one in the file, whatever was skipped before. `is_last`
     says that the share that was asked for has no chunk after this one. `later_rows` may be called
@@ -32,7 +32,7 @@ class Chunk:
     """
 
     first_row: int
-    rows: StructRows
+    rows: Rows
     is_last: bool
     later_rows: LaterRows = _no_later_rows
 

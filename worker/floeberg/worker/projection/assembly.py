@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from floeberg.protocol.errors import CorruptTable
-from floeberg.worker.arrow import ArrowArray, BooleanArray, StructRows, fields_of
+from floeberg.worker.arrow import ArrowArray, BooleanArray, Rows, fields_of
 from floeberg.worker.projection.constants import repeat, struct_array
 from floeberg.worker.projection.conversion import CannotConvert, convert, decode_layout
 from floeberg.worker.projection.sources import (
@@ -36,10 +36,10 @@ class Assembler:
     location: str
     corrupt: type[CorruptTable]
 
-    def project(self, sources: Sequence[Source], rows: StructRows) -> list[ArrowArray]:
-        """Return one array a source, each as long as `rows`, whose fields the sources count."""
-        stored = fields_of(rows)
-        return [self._build(source, stored, len(rows)) for source in sources]
+    def project(self, sources: Sequence[Source], rows: Rows) -> list[ArrowArray]:
+        """Return one array a source, each as long as `rows`, whose columns the sources count."""
+        stored, length = rows.columns, rows.num_rows
+        return [self._build(source, stored, length) for source in sources]
 
     def _build(self, source: Source, stored: Sequence[ArrowArray], length: int) -> ArrowArray:
         match source:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from floeberg.protocol.types import NestedField
-from floeberg.worker.arrow import ArrowArray, StructRows, fields_of, rows_of
+from floeberg.worker.arrow import ArrowArray, Rows
 from floeberg.worker.files.rows import Chunk, StoredFile
 from floeberg.worker.files.stored import StoredField, walk
 from floeberg.worker.projection.resolution import Resolver, needed_leaves
@@ -80,12 +80,12 @@ class Phases:
         for later in chunk.later_rows():
             first_row, first = chunk.first_row + start, chunk.rows.slice(start, len(later))
             start += len(later)
-            rows = self._output_rows(first, fields_of(later))
+            rows = self._output_rows(first, later.columns)
             yield Chunk(first_row, rows, chunk.is_last and start == length)
 
-    def _output_rows(self, first: StructRows, later: Sequence[ArrowArray]) -> StructRows:
-        columns = fields_of(first)
-        return rows_of([*later, *(columns[place] for place in self.shared)], len(first))
+    def _output_rows(self, first: Rows, later: Sequence[ArrowArray]) -> Rows:
+        columns = first.columns
+        return Rows([*later, *(columns[place] for place in self.shared)], first.num_rows)
 
 
 def _leaves(columns: Sequence[StoredField]) -> Set[int]:

@@ -36,6 +36,12 @@ class RowFilter:
         return cls(tuple(found.values()), deletes, test)
 
     @property
+    def keeps_all(self) -> bool:
+        """Say whether there is nothing that a row could be left out for."""
+        deletes = self.deletes
+        return self.residual is None and not deletes.equality and not len(deletes.positions)
+
+    @property
     def columns(self) -> list[NestedField]:
         """What to project for `keep`, in this order."""
         return [flat.column for flat in self.fields]
@@ -52,8 +58,10 @@ class RowFilter:
             field.field.field_id: field.flatten(column)
             for field, column in zip(self.fields, columns, strict=True)
         }
-        undeleted = keep_mask(first_row, num_rows, self.deletes.positions)
-        keep = None if undeleted is None else mask_of(undeleted)
+        keep: Mask | None = None
+        if len(self.deletes.positions):
+            undeleted = keep_mask(first_row, num_rows, self.deletes.positions)
+            keep = None if undeleted is None else mask_of(undeleted)
         for equality in self.deletes.equality:
             matched = equality.keys.matches([flat[f.field.field_id] for f in equality.fields])
             keep = both(keep, mask_of(~matched))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +23,11 @@ def join_small(
     next_row: int | None = None
     for rows in kept:
         next_row = rows.next_row
-        if rows.batch.num_rows:
+        batch = rows.batch
+        if batch.num_rows:
             waiting.append(rows)
-            size += rows.batch.nbytes
-            count += rows.batch.num_rows
+            size += batch.nbytes
+            count += batch.num_rows
         if size >= enough_bytes or (enough_rows is not None and count >= enough_rows):
             yield _join(waiting, next_row)
             waiting, size, count = [], 0, 0
@@ -35,7 +37,8 @@ def join_small(
 
 def _join(parts: list[KeptRows], next_row: int | None) -> KeptRows:
     if len(parts) == 1:
-        return KeptRows(parts[0].batch, parts[0].positions, next_row)
+        [only] = parts
+        return only if only.next_row == next_row else replace(only, next_row=next_row)
     each = [part.positions for part in parts]
     positions = lambda: np.concatenate([of_part() for of_part in each])  # noqa: E731
     batches = [part.batch for part in parts]
@@ -57,6 +60,9 @@ def slice_batch(
     if batch.num_rows == 0:
         return
     pieces = max(1, -(-batch.nbytes // max_bytes)) if batch.num_columns else 1
+    if pieces == 1 and (max_rows is None or batch.num_rows <= max_rows):
+        yield batch
+        return
     rows = -(-batch.num_rows // pieces)
     if max_rows is not None:
         rows = min(rows, max_rows)
