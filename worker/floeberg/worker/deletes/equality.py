@@ -1,7 +1,8 @@
 """Equality deletes: rows whose key columns equal a deleted key.
 
 A null equals a null and NaN equals NaN, whatever a comparison in a filter would say. A set of keys
-is built once and asked a chunk at a time. Arrow's own set operations hash all keys anew for every
+is built once and asked a chunk at a time; integers that lie near each other are looked up in a
+table (`integers`), all others by hashes. Arrow's own set operations hash all keys anew for every
 chunk: for a million that takes ten times as long as reading the rows, so they only narrow down the
 rows where keys are few.
 Spec: "Equality Delete Files".
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from floeberg.worker.arrow import ArrowArray
 from floeberg.worker.deletes.hashing import Hashes, hash_rows, same_rows
+from floeberg.worker.deletes.integers import IntegerKeys, are_integers
 from floeberg.worker.projection.conversion import decode_layout
 
 _SLOTS_PER_KEY = 8
@@ -40,6 +42,8 @@ class KeySet:
         hash_rows: Callable[[Sequence[ArrowArray]], Hashes] = hash_rows,
     ) -> None:
         columns = [decode_layout(column) for column in columns]
+        is_integer = len(columns) == 1 and are_integers(columns[0])
+        self._integers = IntegerKeys(columns[0]) if is_integer else None
         self._hash_rows = hash_rows
         hashes = hash_rows(columns)
         order = np.argsort(hashes, kind="stable")
@@ -55,6 +59,10 @@ class KeySet:
     def matches(self, columns: Sequence[ArrowArray]) -> npt.NDArray[np.bool_]:
         """Return which rows have a deleted key."""
         columns = [decode_layout(column) for column in columns]
+        if self._integers is not None:
+            matched = self._integers.matches(columns[0])
+            if matched is not None:
+                return matched
         if not self._few:
             return self._matches(columns)
         is_candidate = self._are_values_known(columns)
@@ -97,7 +105,8 @@ class KeySet:
     @property
     def size_bytes(self) -> int:
         columns: int = sum(column.nbytes for column in self._columns)
-        return columns + self._hashes.nbytes + self._slots.nbytes
+        integers = 0 if self._integers is None else self._integers.size_bytes
+        return columns + self._hashes.nbytes + self._slots.nbytes + integers
 
 
 def _taken(columns: Sequence[ArrowArray], rows: npt.NDArray[np.int64]) -> list[ArrowArray]:
