@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.flight as fl
+import pytest
 
 from floeberg.process.calling import ClientPool
 from floeberg.protocol.errors import (
@@ -137,6 +138,24 @@ def test_a_statement_that_is_left_gives_all_back(tmp_path: Path) -> None:
     assert engine._running == []
     spill.close()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_statement_for_which_there_is_no_thread_is_not_taken_for_one_that_runs() -> None:
+    shares = Shares(1 << 30, 0)
+    engine = engine_of(shares, threading.Event())
+    call = SqlCall(None, new_request(), now_ms(), lambda: None, no_scan, lambda: None)
+    ticket = statement("SELECT 1 AS n")
+    batches = engine.run(ticket, engine.admit(ticket), call)
+    before = threading.stack_size(1 << 46)  # more than a process may have
+    try:
+        with pytest.raises(RuntimeError, match="new thread"):
+            next(batches)
+    finally:
+        threading.stack_size(before)
+
+    assert engine._running == []
+    assert shares.lend().memory_bytes == 256 << 20
+    assert Query(engine, ticket).end() is None
 
 
 def test_a_fault_of_our_own_in_an_input_shows_nothing_of_itself(tmp_path: Path) -> None:

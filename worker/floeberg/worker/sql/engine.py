@@ -164,21 +164,29 @@ class SqlEngine:
         self, watch: _Watch, connection: duckdb.DuckDBPyConnection, inputs: InputReader
     ) -> Iterator[None]:
         """Watch over a statement within the block, and stop reading its inputs after it."""
-        with self._lock:
-            self._running.append(watch)
 
         def stop() -> None:
             connection.interrupt()
             inputs.stop()
 
         thread = threading.Thread(target=watch.look, args=(stop,), name="floeberg-sql", daemon=True)
-        thread.start()
+        with self._registered(watch):
+            # a machine may have no more threads
+            thread.start()
+            try:
+                yield
+            finally:
+                watch.ended.set()
+                inputs.stop()
+                thread.join()
+
+    @contextmanager
+    def _registered(self, watch: _Watch) -> Iterator[None]:
+        with self._lock:
+            self._running.append(watch)
         try:
             yield
         finally:
-            watch.ended.set()
-            inputs.stop()
-            thread.join()
             with self._lock:
                 self._running.remove(watch)
 
