@@ -8,8 +8,9 @@ from uuid import UUID
 import duckdb
 import pytest
 
+from floeberg.process.sql.checking import TABLE_FUNCTIONS
 from floeberg.protocol.errors import BadSql, ReadOnly, UnsupportedSql
-from floeberg.server.sql.functions import TABLE_FUNCTIONS, is_refused
+from floeberg.server.sql.functions import is_refused
 from floeberg.server.sql.statements import Kind, parse_statement
 
 

@@ -19,7 +19,8 @@ import duckdb
 from floeberg.protocol.errors import BadSql, UnsupportedSql
 from floeberg.protocol.suggestions import quoted
 
-_TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest", "json_each", "json_tree"})
+TABLE_FUNCTIONS = frozenset({"range", "generate_series", "unnest", "json_each", "json_tree"})
+"""The functions that may stand behind FROM."""
 _DENIED = frozenset(
     {
         *("current_setting", "getvariable", "getenv", "write_log", "nextval", "currval"),
@@ -85,10 +86,10 @@ def check_statement(
             case "TABLE_FUNCTION":
                 function = node["function"]
                 name = str(function.get("function_name")).lower()
-                if function.get("class") != "FUNCTION" or name not in _TABLE_FUNCTIONS:
+                if function.get("class") != "FUNCTION" or name not in TABLE_FUNCTIONS:
                     raise UnsupportedSql(
                         f"the table function {quoted(name)} is not available here;"
-                        f" {', '.join(sorted(_TABLE_FUNCTIONS))} are"
+                        f" {', '.join(sorted(TABLE_FUNCTIONS))} are"
                     )
             case "SHOW_REF":
                 raise UnsupportedSql("SHOW, DESCRIBE and SUMMARIZE are not run by a worker")

@@ -9,6 +9,7 @@ from sqlglot.expressions.core import Expression as Node
 
 from floeberg.server.sql.fragments import Fragments
 from floeberg.server.sql.names import Session
+from floeberg.server.sql.occurrences import states_only
 from floeberg.server.sql.plain_scan import PlainScan, SchemaOf, plain_scan
 from floeberg.server.sql.statements import Kind, Statement
 
@@ -39,11 +40,11 @@ def counted(statement: Statement, session: Session, schema_of: SchemaOf) -> Coun
     The scan's filter is exact. Parameters must have been bound. Raises what `plain_scan` does.
     """
     select = statement.tree
-    while isinstance(select, exp.Subquery) and _states_only(select, frozenset({"this"})):
+    while isinstance(select, exp.Subquery) and states_only(select, {"this"}):
         select = select.this
     if statement.kind is not Kind.QUERY or not isinstance(select, exp.Select):
         return None
-    if not _states_only(select, _TAKEN) or not all(map(_counts_rows, select.expressions)):
+    if not states_only(select, _TAKEN) or not all(map(_counts_rows, select.expressions)):
         return None
     rows = select.copy()
     rows.set("expressions", [exp.Star()])
@@ -51,10 +52,6 @@ def counted(statement: Statement, session: Session, schema_of: SchemaOf) -> Coun
     if scan is None or scan.limit is not None:
         return None
     return Counted(scan, len(select.expressions))
-
-
-def _states_only(node: Node, keys: frozenset[str]) -> bool:
-    return all(key in keys for key, value in node.args.items() if value)
 
 
 def _counts_rows(item: Node) -> bool:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
 from floeberg.server.sql import grouped, limited
-from floeberg.server.sql.occurrences import MOST_LEVELS
+from floeberg.server.sql.occurrences import MOST_LEVELS, renames, states_only
 from floeberg.server.sql.own_rows import Rows
 from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.parts import Described, Names, described
@@ -70,7 +70,7 @@ def _check_types(split: Split, divided: Fragments, describe: Described) -> None:
 
 
 def _divided(tree: Node, source: Input, describe: Described) -> Fragments:
-    while isinstance(tree, exp.Subquery) and _states_only(tree, {"this"}):
+    while isinstance(tree, exp.Subquery) and states_only(tree, {"this"}):
         tree = tree.this.copy()
     table = _only_table(tree, source.name)
     names = Names(
@@ -102,10 +102,6 @@ def _divided(tree: Node, source: Input, describe: Described) -> Fragments:
     return Fragments(to_sql(fragment), to_sql(tree), parts)
 
 
-def _states_only(node: Node, keys: set[str]) -> bool:
-    return all(key in keys for key, value in node.args.items() if value)
-
-
 def _only_table(tree: Node, name: str) -> exp.Table:
     found = [table for table in tree.find_all(exp.Table) if table.name == name]
     if len(found) != 1:
@@ -118,7 +114,7 @@ def _reader(source: exp.Table | exp.Subquery) -> exp.Select:
     from_ = source.parent
     if not isinstance(from_, exp.From) or not isinstance(from_.parent, exp.Select):
         raise Undivided
-    if not _states_only(source, {"this", "alias"}):
+    if not states_only(source, {"this", "alias"}):
         raise Undivided
     select = from_.parent
     if any(select.args.get(key) for key in ("joins", "laterals", "pivots", "sample", "with_")):
@@ -128,7 +124,7 @@ def _reader(source: exp.Table | exp.Subquery) -> exp.Select:
 
 def _is_row_wise(select: exp.Select) -> bool:
     """Say whether each row of what `select` reads makes rows of its own, whatever the others."""
-    if not _states_only(select, {"expressions", "from_", "where"}):
+    if not states_only(select, {"expressions", "from_", "where"}):
         return False
     where = select.args.get("where")
     return all(map(is_of_a_row, [*select.expressions, *([] if where is None else [where])]))
@@ -159,7 +155,7 @@ def _put_in_place(cte: exp.CTE) -> exp.Subquery:
         for table in root.find_all(exp.Table)
         if len(table.parts) == 1 and table.name.casefold() == name
     ]
-    if len(readers) != 1 or not _states_only(readers[0], {"this", "alias"}):
+    if len(readers) != 1 or not states_only(readers[0], {"this", "alias"}):
         raise Undivided
     (table,) = readers
     alias = cte.args["alias"].copy()
@@ -181,13 +177,8 @@ def _put_in_place(cte: exp.CTE) -> exp.Subquery:
 def _rows(select: exp.Select, source: Input, describe: Described) -> Rows:
     """Return what `select` reads: the input, or a query in brackets."""
     read = select.args["from_"].this
-    if isinstance(read, exp.Table) and not _renames(read):
+    if isinstance(read, exp.Table) and not renames(read):
         names = [column.name for column in source.columns]
         return Rows(str(read.alias_or_name), names, source.identifiers)
     everything = exp.Select(expressions=[exp.Star()], from_=exp.From(this=read.copy()))
     return Rows(str(read.alias), [name for name, _ in described(everything, describe)])
-
-
-def _renames(table: exp.Table) -> bool:
-    alias = table.args.get("alias")
-    return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))

@@ -12,10 +12,9 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.expressions.core import Expression as Node
 
+from floeberg.process.sql.checking import TABLE_FUNCTIONS
 from floeberg.protocol.errors import UnsupportedSql
 from floeberg.protocol.suggestions import quoted
-
-TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series", "json_each", "json_tree"})
 
 _REFUSED = frozenset(
     {

@@ -7,7 +7,7 @@ WITH that follow, in the query that it belongs to, and, if it is RECURSIVE, in i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeGuard
 
 from sqlglot import exp
@@ -47,6 +47,11 @@ def _is_named(node: object) -> TypeGuard[exp.Table]:
     return isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier | exp.Dot)
 
 
+def states_only(node: Node, keys: Collection[str]) -> bool:
+    """Say whether nothing but `keys` is stated of a node; false and empty is not stated."""
+    return all(key in keys for key, value in node.args.items() if value)
+
+
 def query_of(node: Node) -> exp.Select | None:
     """Return the SELECT that `node` stands in, and no other between them."""
     return node.find_ancestor(exp.Select)
@@ -63,9 +68,7 @@ def is_direct(source: exp.Table | exp.Subquery) -> bool:
         known = {"this", "alias"}
     else:
         known = {"this", "db", "catalog", "alias", "version", "when"}
-    if any(value and key not in known for key, value in source.args.items()):
-        return False
-    return not renames(source)
+    return states_only(source, known) and not renames(source)
 
 
 class Readings:

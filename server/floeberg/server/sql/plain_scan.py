@@ -26,7 +26,7 @@ from floeberg.server.sql.conditions import FindColumn, exact_filter
 from floeberg.server.sql.constant_expressions import constant_of
 from floeberg.server.sql.constants import Null, Number
 from floeberg.server.sql.names import Session, TableReference, Version
-from floeberg.server.sql.occurrences import renames
+from floeberg.server.sql.occurrences import renames, states_only
 from floeberg.server.sql.statements import Kind, Statement
 from floeberg.server.sql.types import is_cast, is_type
 
@@ -103,9 +103,9 @@ def plain_scan(statement: Statement, session: Session, schema_of: SchemaOf) -> P
 
 
 def _plain(select: object, session: Session, schema_of: SchemaOf) -> PlainScan | None:
-    while isinstance(select, exp.Subquery) and _only(select, {"this"}):
+    while isinstance(select, exp.Subquery) and states_only(select, {"this"}):
         select = select.this
-    if not isinstance(select, exp.Select) or not _only(select, _TAKEN):
+    if not isinstance(select, exp.Select) or not states_only(select, _TAKEN):
         return None
     limit = _limit(select, session)
     from_ = select.args.get("from_")
@@ -117,7 +117,7 @@ def _plain(select: object, session: Session, schema_of: SchemaOf) -> PlainScan |
     # tools put a query into brackets, to look at its columns or its first rows
     if (
         isinstance(behind, exp.Subquery)
-        and _only(behind, {"this", "alias"})
+        and states_only(behind, {"this", "alias"})
         and not renames(behind)
     ):
         inner = _plain(behind.this, session, schema_of)
@@ -199,18 +199,13 @@ def source_of(table: exp.Table, reference: TableReference, schema: Schema) -> So
     return Source(names, schema)
 
 
-def _only(node: Node, keys: frozenset[str] | set[str]) -> bool:
-    """Say whether nothing but `keys` is stated of a node; false and empty is not stated."""
-    return all(key in keys for key, value in node.args.items() if value)
-
-
 def _is_plain_table(table: object) -> TypeGuard[exp.Table]:
     if not isinstance(table, exp.Table):
         return False
     alias = table.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         return False
-    return isinstance(table.this, exp.Identifier | exp.Dot) and _only(
+    return isinstance(table.this, exp.Identifier | exp.Dot) and states_only(
         table, {"this", "db", "catalog", "alias", "version", "when"}
     )
 
@@ -269,7 +264,7 @@ def _star(item: Node, scope: _Scope) -> list[OutputColumn] | None:
         if scope.behind_name([*above, "*"]) is None:
             return None
         item = item.this
-    if not isinstance(item, exp.Star) or not _only(item, {"except_"}):
+    if not isinstance(item, exp.Star) or not states_only(item, {"except_"}):
         return None
     known = {name.casefold() for name in scope.names}
     excluded: set[str] = set()
