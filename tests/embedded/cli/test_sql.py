@@ -168,6 +168,17 @@ def test_a_prompt_runs_what_is_typed_over_several_lines(
     assert ran == ["SELECT 1\n  + 1", "SELECT 2", "SELECT 3"]
 
 
+def test_a_prompt_says_what_there_is(
+    kept_at: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert typed(monkeypatch, "help", "\\?", "\\H;", "SELECT", "help", ";", "exit") == [
+        "SELECT\nhelp"
+    ]
+    told = capsys.readouterr().err
+    assert told.count("SHOW ALL TABLES;") == 3
+    assert "exit, quit or \\q leaves" in told
+
+
 def test_a_prompt_goes_on_after_errors_and_ctrl_c(
     kept_at: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -15,7 +15,18 @@ from floeberg.embedded.cli.errors import tell
 from floeberg.embedded.cli.terminal import console
 from floeberg.protocol.errors import FloebergError
 
-_GREETING = "A statement ends with a semicolon. \\q leaves, Ctrl-C drops what is typed or runs."
+_GREETING = (
+    "A statement ends with a semicolon. help says more; exit, quit or \\q leaves, Ctrl-C drops what"
+    " is typed or runs."
+)
+_HELP = """\
+SHOW ALL TABLES;           the tables that there are
+DESCRIBE t;                the columns of a table; DESCRIBE SELECT …; those of its rows
+SELECT * FROM t LIMIT 10;  a look at its rows
+EXPLAIN SELECT …;          how a query is computed, and what it reads
+SELECT … FROM t VERSION AS OF 'branch';  or TIMESTAMP AS OF '2024-05-01T12:00:00Z'
+help, \\h or \\? shows this; exit, quit, \\q or Ctrl-D leaves."""
+_ASK_HELP = frozenset({"help", "\\h", "\\?"})
 _PROMPT, _MORE = "floeberg> ", "     ...> "
 _LEAVE = frozenset({"\\q", "quit", "exit"})
 _HISTORY_LINES = 1000
@@ -53,8 +64,12 @@ def _typed(ask: Callable[[str], str]) -> Iterator[str]:
             typer.echo("", err=True)
             buffer = ""
             continue
-        if not buffer.strip() and line.strip().rstrip(";").lower() in _LEAVE:
+        word = line.strip().rstrip(";").lower()
+        if not buffer.strip() and word in _LEAVE:
             return
+        if not buffer.strip() and word in _ASK_HELP:
+            typer.echo(_HELP, err=True)
+            continue
         *whole, buffer = statements_in(f"{buffer}{line}\n")
         yield from (statement.strip() for statement in whole)
 

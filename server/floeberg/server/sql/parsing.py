@@ -44,7 +44,6 @@ _CHANGING = frozenset(
     {
         "ALTER",
         "ANALYZE",
-        "ATTACH",
         "BEGIN",
         "CALL",
         "CHECKPOINT",
@@ -54,17 +53,13 @@ _CHANGING = frozenset(
         "CREATE",
         "DEALLOCATE",
         "DELETE",
-        "DETACH",
         "DROP",
         "EXECUTE",
         "EXPORT",
-        "FORCE",
         "GRANT",
         "IMPORT",
         "INSERT",
-        "INSTALL",
         "KILL",
-        "LOAD",
         "LOCK",
         "MERGE",
         "OPTIMIZE",
@@ -90,6 +85,9 @@ _CHANGING = frozenset(
     }
 )
 _SETTINGS = frozenset({"SET", "RESET", "USE", "PRAGMA"})
+# FORCE INSTALL is a statement too
+_EXTENSIONS = frozenset({"FORCE", "INSTALL", "LOAD"})
+_DATABASES = frozenset({"ATTACH", "DETACH"})
 # CATALOGS is another word for DATABASES
 _LISTS = ("SCHEMAS", "DATABASES", "CATALOGS")
 _SHOWN = (["TABLES"], ["ALL"], *([word] for word in _LISTS))
@@ -199,6 +197,15 @@ def _check_first_words(tokens: list[Token]) -> None:
         raise UnsupportedSql(
             f"{word} is not served: catalog, schema, ref and timezone are options of the session,"
             " which the client sets; other settings are fixed"
+        )
+    if word in _EXTENSIONS:
+        raise UnsupportedSql(
+            f"{word} is not served: the engine has the extensions that are built in, and no others"
+        )
+    if word in _DATABASES:
+        raise UnsupportedSql(
+            f"{word} is not served: the tables are those of the catalogs that the server has been"
+            " given, which SHOW DATABASES shows"
         )
     if word in _CHANGING:
         raise ReadOnly(word)
