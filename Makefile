@@ -29,7 +29,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pyright comes from constraints.txt: no notice about a newer one
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo screenshots test check bench bench-manifests bench-memory bench-planning tpch corpus fuzz fuzz-sql hostile chaos oracles clients java-17 ray clean
+.PHONY: help demo screenshots test check bench bench-profiles bench-manifests bench-memory bench-planning tpch corpus fuzz fuzz-sql hostile chaos oracles clients java-17 ray clean
 .DEFAULT_GOAL := help
 
 help:
@@ -40,6 +40,7 @@ help:
 	@echo "make bench          eight queries of 12 million trips, beside PyIceberg, Daft, Polars, DuckDB and pyarrow;"
 	@echo "                    docs/benchmarks.md is brought up to date (BENCH=\"--parts trips --rounds 3\": a part of"
 	@echo "                    it, into build/bench alone; BENCH=--quick: a try, in minutes; BENCH=--help)"
+	@echo "make bench-profiles    where the time of these queries goes (needs Debian's linux-perf)"
 	@echo "make bench-manifests   what manifests cost to decode and to prune"
 	@echo "make bench-memory   what clients that read little make a worker hold"
 	@echo "make bench-planning    what plans of up to a million files take, beside Iceberg Java, Polars and PyIceberg"
@@ -79,6 +80,9 @@ check: $(READY)
 bench: $(READY) $(PEERS_READY) $(DAFT_READY)
 	@$(BIN)/python -m tests.bench.taxi --peers .venv-peers/bin/python --daft .venv-daft/bin/python \
 	  $(or $(BENCH),--page docs/benchmarks.md)
+
+bench-profiles: $(READY)
+	@$(BIN)/python -m tests.bench.taxi --parts profiles $(or $(BENCH),--page docs/benchmarks.md)
 
 bench-manifests: $(READY)
 	@$(BIN)/python -m tests.bench.manifests

@@ -27,6 +27,7 @@ from tests.bench.taxi.contenders import CONTENDERS, DUCKDB_ANEW, FLIGHT_1, SQL_1
 from tests.bench.taxi.fleet import measure_fleet
 from tests.bench.taxi.lake import QUICK, TABLES, Lake, Size, default_directory
 from tests.bench.taxi.parts import Part, keep, kept
+from tests.bench.taxi.profiles import measure_profiles
 from tests.bench.taxi.queries import QUERIES
 from tests.bench.taxi.report import TITLES, write_page, write_report
 from tests.bench.taxi.rounds import AnswersDiffer
@@ -37,6 +38,8 @@ from tests.bench.taxi.versions import machine, versions
 
 _ONLY_FOR_TRIPS = (FLIGHT_1, SQL_1, SQL_ENGINE)
 _QUICK_ROUNDS = 1
+_STORE_ROUNDS = 3
+"""For the table there is five times as large, and so are the rounds."""
 
 
 def main() -> None:
@@ -51,7 +54,7 @@ def main() -> None:
         on += "; small tables, to try it: the figures say nothing"
     report = arguments.report or Path("build") / ("bench-quick" if arguments.quick else "bench")
     failed = False
-    for name in arguments.parts:
+    for name in arguments.parts or _BY_DEFAULT:
         tell.print(f"{name}: {TITLES[name]}")
         with tell.status(name) as status:
             told = partial(_tell, status, name)
@@ -72,7 +75,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", nargs="+", choices=list(_PARTS), default=list(_PARTS))
+    parser.add_argument("--parts", nargs="+", choices=list(_PARTS), help="all but profiles")
     parser.add_argument("--lake", type=Path, default=default_directory(), help="where tables are")
     parser.add_argument("--queries", nargs="+", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument("--contenders", nargs="+", default=[], help="names or their beginnings")
@@ -127,13 +130,19 @@ def _table(name: str) -> Callable[[Terms, Lake], Part]:
     return measure
 
 
+def _store(terms: Terms, lake: Lake) -> Part:
+    return measure_store(replace(terms, rounds=min(terms.rounds, _STORE_ROUNDS)), lake)
+
+
 _PARTS: Mapping[str, Callable[[Terms, Lake], Part]] = {
     **{name: _table(name) for name in TABLES},
-    "store": measure_store,
+    "store": _store,
     "streams": measure_streams,
     "clients": measure_clients,
     "fleet": measure_fleet,
+    "profiles": measure_profiles,
 }
+_BY_DEFAULT = [name for name in _PARTS if name != "profiles"]
 
 
 if __name__ == "__main__":

@@ -89,6 +89,10 @@ class ContenderProcess:
             text=True,
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def ask(self, question: Question) -> Measured | str:
         """Return what the answer took, or why there is none."""
         assert self._process.stdin is not None

@@ -12,6 +12,8 @@ from typing import Protocol
 from tests.bench.taxi.answers import Answer, same
 from tests.bench.taxi.sides.serving import Measured, Question
 
+_FEW_ROUNDS, _LONG_SECONDS = 3, 6.0
+
 
 class Asked(Protocol):
     """What answers a question, or tells why not."""
@@ -56,6 +58,12 @@ class Rounds:
     def moved_bytes(self) -> int | None:
         return self.measured[-1].moved_bytes
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether it took so long so often that more rounds would tell no more."""
+        seconds = [m.seconds for m in self.measured]
+        return len(seconds) >= _FEW_ROUNDS and sum(seconds) > _LONG_SECONDS
+
 
 Results = Mapping[str, Mapping[str, Rounds]]
 """Of one table: by query, and then by contender."""
@@ -72,7 +80,8 @@ def in_turns(
 ) -> Results:
     """Return what everyone took for every query, after a round that isn't measured.
 
-    There are fewer rounds, and at least one, where as many would take more than `seconds`.
+    There are fewer rounds, and at least one, where as many would take more than `seconds`; who
+    takes two seconds for a query, or more, is asked it three times.
 
     Raises `AnswersDiffer` where two contenders answer a query differently, in any round.
     """
@@ -85,7 +94,7 @@ def in_turns(
         for query, question in questions.items():
             for name in _rotated(list(contenders), turn):
                 found = results[query][name]
-                if found.refusal:
+                if found.refusal or found.is_enough:
                     continue
                 told(f"round {turn} of {rounds}, {query}: {name}")
                 answer = contenders[name].ask(question)

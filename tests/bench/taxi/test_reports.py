@@ -64,6 +64,12 @@ def test_who_refuses_a_query_has_no_sum_and_says_why() -> None:
     assert "- pyarrow has no answer to Q8: will not" in part.text
 
 
+def test_who_takes_seconds_is_asked_three_times() -> None:
+    assert not _took(2.5, 2.5).is_enough
+    assert _took(2.5, 2.5, 2.5).is_enough
+    assert not _took(1.5, 1.5, 1.5).is_enough
+
+
 def test_parts_wait_for_each_other_in_a_directory(tmp_path: Path) -> None:
     part = Part("text", {"a figure": 1.5}, {"a.svg": "<svg/>"}, "now", "here")
     keep(tmp_path, "trips", Part("older"))

@@ -26,12 +26,14 @@ class Refuses(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of which table, where its metadata is, and what opens its files elsewhere."""
+    """What is asked of which table, where its metadata is, and what opens its files elsewhere. With
+    `collect` garbage is collected before, which is not measured."""
 
     table: str
     query: str
     metadata_file: str
     properties: Mapping[str, str]
+    collect: bool = True
 
     @property
     def asked(self) -> Query:
@@ -87,7 +89,8 @@ def serve(side: Side, servers: Servers | None = None) -> None:
 def _measured(side: Side, servers: Servers | None, question: Question) -> Measured:
     workers = [] if servers is None else [_process(pid) for pid in servers.worker_processes()]
     own = _process("self")
-    gc.collect()
+    if question.collect:
+        gc.collect()
     for process in (own, *workers):
         (process / "clear_refs").write_text("5")  # starts the peak anew
     moved = 0 if servers is None else servers.moved_bytes()
