@@ -166,6 +166,16 @@ def format_timestamp(value: int, *, nanos: bool, zoned: bool) -> str:
     return f"{format_date(days)}T{_clock(rest, 9 if nanos else 6)}{'+00:00' if zoned else ''}"
 
 
+def instant_text(timestamp_ms: int) -> str:
+    """Return an instant as people read it, in UTC, and as a number.
+
+    >>> instant_text(1714564800000)
+    '2024-05-01T12:00:00.000Z (1714564800000 ms since the epoch)'
+    """
+    days, rest = divmod(timestamp_ms, MICROS_PER_DAY // 1000)
+    return f"{format_date(days)}T{_clock(rest, 3)}Z ({timestamp_ms} ms since the epoch)"
+
+
 def _clock(value: int, digits: int) -> str:
     seconds, fraction = divmod(value, 10**digits)
     minutes, second = divmod(seconds, 60)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from floeberg.protocol.civil_time import instant_text
 from floeberg.protocol.suggestions import cut, nearest, quoted
 
 
@@ -100,6 +101,12 @@ class UnknownTable(BadRequest):
             )
         super().__init__(f"no table {quoted(name)}; {hint}")
 
+    def with_hint(self, hint: str) -> UnknownTable:
+        """Return the error with another `hint` behind its message."""
+        error = UnknownTable.__new__(UnknownTable)
+        Exception.__init__(error, f"{self}; {hint}")
+        return error
+
 
 class UnknownCatalog(BadRequest):
     code = "UNKNOWN_CATALOG"
@@ -167,7 +174,7 @@ class NoSnapshotAsOf(BadRequest):
     code = "NO_SNAPSHOT_AS_OF"
 
     def __init__(self, timestamp_ms: int, why: str) -> None:
-        super().__init__(f"no snapshot was current at {timestamp_ms} ms since the epoch: {why}")
+        super().__init__(f"no snapshot was current at {instant_text(timestamp_ms)}: {why}")
 
 
 class ConflictingSnapshot(BadRequest):
@@ -399,11 +406,20 @@ class CredentialsUnavailable(Unavailable):
 class NoWorkers(Unavailable):
     code = "NO_WORKERS"
 
-    def __init__(self) -> None:
-        super().__init__(
-            "no worker has registered with this coordinator yet;"
-            " start one with `floeberg worker`, or wait"
-        )
+    def __init__(self, draining: int = 0, *, is_stopping: bool = False) -> None:
+        """`draining` workers are there still, but take nothing new; `is_stopping` says that the
+        coordinator is."""
+        if is_stopping:
+            why = "the coordinator is stopping, and its workers have left; try again soon"
+        elif draining:
+            which = "the only worker is" if draining == 1 else f"all {draining} workers are"
+            why = f"{which} draining, for no new streams; start another with `floeberg worker`"
+        else:
+            why = (
+                "no worker has registered with this coordinator yet;"
+                " start one with `floeberg worker`, or wait"
+            )
+        super().__init__(why)
 
 
 class WorkerBusy(Unavailable):

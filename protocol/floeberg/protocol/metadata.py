@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field, PlainValidator, ValidationError
 
 from floeberg.protocol.bodies import dump_json
+from floeberg.protocol.civil_time import instant_text
 from floeberg.protocol.document import Document, NullIsEmptyList, NullIsEmptyMap, TextMap
 from floeberg.protocol.encryption import EncryptionKey
 from floeberg.protocol.errors import (
@@ -298,7 +299,7 @@ class TableMetadata(Document):
                 was_current = entry.snapshot_id
         if was_current is None:
             first = min(entry.timestamp_ms for entry in self.snapshot_log)
-            raise NoSnapshotAsOf(timestamp_ms, f"the snapshot log begins at {first} ms")
+            raise NoSnapshotAsOf(timestamp_ms, f"the snapshot log begins at {instant_text(first)}")
         snapshot = self._snapshot(was_current)
         if snapshot is None:
             raise NoSnapshotAsOf(
@@ -317,7 +318,7 @@ class TableMetadata(Document):
             "the table has no snapshots"
             if oldest is None
             else "without a snapshot log, the oldest snapshot known to have been current is"
-            f" {oldest.snapshot_id} of {oldest.timestamp_ms} ms",
+            f" {oldest.snapshot_id} of {instant_text(oldest.timestamp_ms)}",
         )
 
     def _current_and_ancestors(self) -> Iterator[Snapshot]:

@@ -239,6 +239,7 @@ class CoordinatorService:
         Returns whether everything has ended; False leaves a thread that waits for a client.
         """
         self._stopping = True
+        self.members.stop()
         ended = True
         if self._server is not None:
             self._server.drain()

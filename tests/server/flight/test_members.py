@@ -57,6 +57,18 @@ def test_a_coordinator_that_has_met_a_worker_awaits_none(members: Members) -> No
     assert not members.awaits_first()
 
 
+def test_why_there_are_no_workers_is_told(members: Members) -> None:
+    assert "start one with" in str(members.refusal())
+    members.register(sealed(introduction()))
+    members.renew(sealed(RenewWorker(worker_id="w1", state="draining")))
+    assert "the only worker is draining" in str(members.refusal())
+
+    members.stop()
+
+    assert "the coordinator is stopping" in str(members.refusal())
+    assert not members.awaits_first()
+
+
 def test_a_worker_registers_renews_and_leaves(members: Members) -> None:
     lease = members.register(sealed(introduction()))
     assert (lease.known, lease.lease_seconds) == (True, 10.0)

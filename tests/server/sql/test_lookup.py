@@ -80,6 +80,16 @@ def test_a_table_that_is_nowhere_is_told_with_what_is_near(catalogs):
         find(catalogs, "sales.odrers")
 
 
+def test_what_there_is_instead_is_told_in_sql_s_words(catalogs):
+    with pytest.raises(UnknownTable, match=r"did you mean.*; SHOW ALL TABLES shows"):
+        find(catalogs, "sales.odrers")
+    for written in ("sales.orders.ALL_data_files", '"sales.orders$all_data_files"'):
+        with pytest.raises(UnknownTable, match=r"entries, files, .* and 'all_data_files' is not"):
+            find(catalogs, written)
+    with pytest.raises(UnknownTable, match="SHOW ALL TABLES"):
+        find(catalogs, "data_files")
+
+
 def test_a_catalog_that_suggests_nothing_makes_no_other_error(catalogs):
     def fails(catalog: str, identifier: tuple[str, ...]) -> Sequence[tuple[str, ...]]:
         raise CatalogUnavailable("it is gone")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from floeberg.protocol.errors import FleetBusy, NoWorkers, PlanTooLarge
+from floeberg.protocol.errors import FleetBusy, PlanTooLarge
 from floeberg.protocol.requests import current_request
 from floeberg.protocol.sealing import Keyring
 from floeberg.protocol.tickets import NO_LIMITS, Origin, ReadOptions, ReadPlan, StreamLimits
@@ -144,7 +144,7 @@ class Endpoints:
             return workers
         if self._members.awaits_first():
             return None
-        raise NoWorkers()
+        raise self._members.refusal()
 
     def locations(self) -> tuple[str, ...]:
         """Return where tickets may be redeemed now, as an endpoint would name it."""

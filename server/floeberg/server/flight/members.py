@@ -14,7 +14,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from floeberg.protocol.errors import Denied, Unauthenticated
+from floeberg.protocol.errors import Denied, NoWorkers, Unauthenticated
 from floeberg.protocol.registration import (
     Lease,
     LeaveWorker,
@@ -81,6 +81,7 @@ class Members:
         # workers of a coordinator that was here before ask it again within a third of a lease
         self._first_until = clock() + min(lease_seconds / 2, _FIRST_SECONDS)
         self._has_met_one = False
+        self._is_stopping = False
         self._changes = Counter(
             "floeberg_fleet_changes",
             "Workers that joined, returned, drained, left, expired or were replaced.",
@@ -129,11 +130,25 @@ class Members:
             self._handle(lambda at: [Join(at, worker), *_renewal(at, renewal)])
         return answer, self._on_reports(answer.load.reports)
 
+    def stop(self) -> None:
+        """Wait for no worker any more: the coordinator is stopping."""
+        with self._lock:
+            self._is_stopping = True
+            self._lock.notify_all()
+
+    def refusal(self) -> NoWorkers:
+        """Return the error for when no worker may be given tasks, which says why."""
+        with self._lock:
+            drain = [m for m in self._fleet.members() if m.state is WorkerState.DRAINING]
+            return NoWorkers(len(drain), is_stopping=self._is_stopping)
+
     def awaits_first(self) -> bool:
         """Say whether no worker has come yet, and the coordinator is so young that some may be
         about to: those of one that was restarted do not know yet that it was."""
         with self._lock:
-            return not self._has_met_one and self._clock() < self._first_until
+            if self._has_met_one or self._is_stopping:
+                return False
+            return self._clock() < self._first_until
 
     def wait_for_news(self, seconds: float) -> None:
         """Return when a worker has said something, or `seconds` have passed."""

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from floeberg.process.auth import Gate, Principal, check_redeemer
 from floeberg.process.calling import NO_TLS, ClientTls, call_options
-from floeberg.protocol.errors import NoWorkers, Unavailable
+from floeberg.protocol.errors import Unavailable
 from floeberg.protocol.flight_errors import as_floeberg_errors
 from floeberg.protocol.requests import RequestContext, adopt
 from floeberg.protocol.sealing import Keyring
@@ -93,7 +93,7 @@ class Proxy:
             return Relay(opened.schema, _told(opened))
         # workers may ask who calls, and the client has said so here
         options = call_options(self._gate.relay_token(caller))
-        refusal: Unavailable = NoWorkers()
+        refusal: Unavailable = self._members.refusal()
         key = blake2b(ticket, digest_size=16).hexdigest()
         for worker in rank(self._members.ready(), key):
             try:

@@ -15,7 +15,15 @@ from floeberg.protocol.commands import TableName
 from floeberg.protocol.errors import BadSql, FloebergError, UnknownTable
 from floeberg.protocol.suggestions import quoted
 from floeberg.server.catalogs import LoadedTable
-from floeberg.server.sql.names import Meaning, TableReference
+from floeberg.server.sql.names import METADATA_TABLES, Meaning, TableReference
+
+# Iceberg's other metadata tables
+_UNSERVED = frozenset(
+    {
+        *("all_data_files", "all_delete_files", "all_entries", "all_files", "all_manifests"),
+        *("data_files", "delete_files", "metadata_log_entries", "position_deletes"),
+    }
+)
 
 Load = Callable[[TableName], LoadedTable]
 """Loads a table of the caller's by its name, catalog first. Raises `UnknownTable`."""
@@ -54,7 +62,19 @@ def find_table(reference: TableReference, load: Load, neighbours: Neighbours) ->
             )
         if spelled:
             return Found(replace(meaning, name=spelled[0]), load(spelled[0]))
-    raise first or BadSql("the name of a table is missing")
+    if first is None:
+        raise BadSql("the name of a table is missing")
+    raise first.with_hint(_hint(reference))
+
+
+def _hint(reference: TableReference) -> str:
+    """Return what SQL shows of what there is."""
+    last = reference.parts[-1]
+    kind = last.rpartition("$")[2].casefold()
+    if kind in _UNSERVED and ("$" in last or len(reference.parts) > 1):
+        served = ", ".join(sorted(METADATA_TABLES))
+        return f"of a table's metadata tables, {served} are served, and {kind!r} is not"
+    return "SHOW ALL TABLES shows the tables in SQL"
 
 
 def _spelled(name: TableName, neighbours: Neighbours) -> list[TableName]:
