@@ -235,6 +235,19 @@ def test_the_services_describe_their_flags() -> None:
         assert flag in done.stdout
 
 
+def test_workers_keep_parts_of_files_where_they_are_told_to(
+    warehouse: Path, tmp_path: Path
+) -> None:
+    flags = {
+        "warehouse": str(warehouse),
+        "port": 0,
+        "workers": 1,
+        "block_cache_dir": str(tmp_path / "kept"),
+    }
+    with Cluster(load_config(UpConfig, flags=flags)):
+        assert (tmp_path / "kept" / "blocks").is_dir()
+
+
 def test_everything_that_is_up_asks_who_calls(warehouse: Path, tmp_path: Path) -> None:
     flags = {
         "warehouse": str(warehouse),

@@ -57,6 +57,11 @@ class UpConfig(CoordinatorConfig):
     memory_bytes: int = option(
         3 << 30, "How much memory each worker is to stay below.", minimum=256 << 20
     )
+    block_cache_dir: str | None = option(
+        None,
+        "A directory in which workers keep parts of files that they have fetched from object"
+        " stores; they share it.",
+    )
 
 
 class Cluster:
@@ -87,6 +92,11 @@ class Cluster:
             **({} if config.health_port is None else {"health_port": 0}),
             "max_streams": config.max_streams,
             "memory_bytes": config.memory_bytes,
+            **(
+                {}
+                if config.block_cache_dir is None
+                else {"block_cache_dir": config.block_cache_dir}
+            ),
         }
         self._workers = [
             Child(f"worker-{n}", "floeberg.worker", worker_values, self._directory, errors)
