@@ -23,7 +23,15 @@ from rich.status import Status
 
 from tests.bench.taxi.clients import measure_clients
 from tests.bench.taxi.comparing import Terms, compare, part_of
-from tests.bench.taxi.contenders import CONTENDERS, DUCKDB_ANEW, FLIGHT_1, SQL_1, SQL_ENGINE, Place
+from tests.bench.taxi.contenders import (
+    CONTENDERS,
+    DUCKDB_ANEW,
+    FLIGHT_1,
+    FLIGHT_BLOCKS,
+    SQL_1,
+    SQL_ENGINE,
+    Place,
+)
 from tests.bench.taxi.fleet import measure_fleet
 from tests.bench.taxi.lake import QUICK, TABLES, Lake, Size, default_directory
 from tests.bench.taxi.parts import Part, keep, kept
@@ -37,6 +45,7 @@ from tests.bench.taxi.streams import measure_streams
 from tests.bench.taxi.versions import machine, versions
 
 _ONLY_FOR_TRIPS = (FLIGHT_1, SQL_1, SQL_ENGINE)
+_ONLY_FOR_STORES = (DUCKDB_ANEW, FLIGHT_BLOCKS)
 _QUICK_ROUNDS = 1
 _STORE_ROUNDS = 3
 """For the table there is five times as large, and so are the rounds."""
@@ -122,7 +131,7 @@ def _table(name: str) -> Callable[[Terms, Lake], Part]:
     def measure(terms: Terms, lake: Lake) -> Part:
         file = str(lake.metadata_file(name))
         questions = {query: Question(name, query, file, {}) for query in TABLES[name]}
-        left_out = (DUCKDB_ANEW, *(() if name == "trips" else _ONLY_FOR_TRIPS))
+        left_out = (*_ONLY_FOR_STORES, *(() if name == "trips" else _ONLY_FOR_TRIPS))
         names = [n for n in terms.names if n not in left_out]
         results = compare(terms, questions, Place(str(lake.warehouse)), names)
         return part_of(results, name, TITLES[name], with_moved=name == "trips")

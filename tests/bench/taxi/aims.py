@@ -10,6 +10,7 @@ from tests.bench.taxi.contenders import (
     DUCKDB,
     DUCKDB_ANEW,
     FLIGHT_2,
+    FLIGHT_BLOCKS,
     IN_PROCESS,
     PEERS,
     POLARS,
@@ -110,8 +111,16 @@ def aims(figures: Figures) -> list[Aim]:
     ]
     found += [
         ratio(f"20 ms away: Flight to {peer}", total("far", FLIGHT_2), total("far", peer), 1.0)
-        for peer in (PYICEBERG, DAFT, POLARS, DUCKDB, DUCKDB_ANEW)
+        for peer in (PYICEBERG, DAFT, POLARS, DUCKDB_ANEW)
     ]
+    found.append(
+        ratio(
+            "20 ms away: Flight, blocks kept, to DuckDB, data kept",
+            total("far", FLIGHT_BLOCKS),
+            total("far", DUCKDB),
+            1.0,
+        )
+    )
     return [
         *found,
         ratio(

@@ -25,6 +25,7 @@ IN_PROCESS = "in process"
 FLIGHT_1, FLIGHT_2 = "Flight, 1 worker", "Flight, 2 workers"
 SQL_1, SQL_2 = "Flight SQL, 1 worker", "Flight SQL, 2 workers"
 SQL_ENGINE = "Flight SQL, one engine"
+FLIGHT_BLOCKS = "Flight, 2 workers, blocks kept"
 DUCKDB_ANEW = "DuckDB, no data kept"
 
 
@@ -49,11 +50,12 @@ CONTENDERS: Mapping[str, Contender] = {
     IN_PROCESS: Contender("in_process_side"),
     FLIGHT_1: Contender("flight_side", workers=1),
     FLIGHT_2: Contender("flight_side", workers=2),
+    FLIGHT_BLOCKS: Contender("flight_side", workers=2, flags=("--keep-blocks",)),
     SQL_1: Contender("flight_sql_side", workers=1),
     SQL_2: Contender("flight_sql_side", workers=2),
     SQL_ENGINE: Contender("flight_sql_side", workers=2, flags=("--undivided",)),
 }
-OURS = (IN_PROCESS, FLIGHT_1, FLIGHT_2, SQL_1, SQL_2, SQL_ENGINE)
+OURS = (IN_PROCESS, FLIGHT_1, FLIGHT_2, FLIGHT_BLOCKS, SQL_1, SQL_2, SQL_ENGINE)
 PEERS = (PYICEBERG, DAFT, POLARS, DUCKDB, PYARROW)
 
 

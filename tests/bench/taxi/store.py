@@ -13,6 +13,7 @@ from tests.bench.taxi.contenders import (
     DUCKDB,
     DUCKDB_ANEW,
     FLIGHT_2,
+    FLIGHT_BLOCKS,
     IN_PROCESS,
     POLARS,
     PYICEBERG,
@@ -30,7 +31,7 @@ from tests.bench.taxi.sides.serving import Question
 from tests.bench.taxi.stores import StoredTable, column_bytes, stored
 
 _OURS = (IN_PROCESS, FLIGHT_2, SQL_2)
-_CONTENDERS = (PYICEBERG, DAFT, POLARS, DUCKDB, DUCKDB_ANEW, *_OURS)
+_CONTENDERS = (PYICEBERG, DAFT, POLARS, DUCKDB, DUCKDB_ANEW, *_OURS, FLIGHT_BLOCKS)
 _LARGE_BYTES = 100_000_000
 LOCAL, NEAR, FAR = "local", "near", "far"
 _TITLES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tempfile
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,13 +29,29 @@ def side_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 class Fleet:
-    """Runs over a warehouse from `with` on; but for the number of workers it has its defaults."""
+    """Runs over a warehouse from `with` on; but for the number of workers it has its defaults.
+
+    With `keep_blocks` workers keep what they fetch from a store in a directory, which is empty at
+    first and gone at the end.
+    """
 
     def __init__(
-        self, warehouse: Path | str, workers: int, properties: Mapping[str, str] | None = None
+        self,
+        warehouse: Path | str,
+        workers: int,
+        properties: Mapping[str, str] | None = None,
+        *,
+        keep_blocks: bool = False,
     ) -> None:
+        self._blocks = tempfile.TemporaryDirectory(prefix="floeberg-bench-blocks-")
         catalog = {"kind": "warehouse", "uri": str(warehouse), "properties": properties or {}}
-        config = UpConfig(catalogs={"bench": catalog}, port=0, workers=workers, log_level="error")
+        config = UpConfig(
+            catalogs={"bench": catalog},
+            port=0,
+            workers=workers,
+            log_level="error",
+            block_cache_dir=self._blocks.name if keep_blocks else None,
+        )
         self._cluster = Cluster(config)
 
     def __enter__(self) -> Fleet:
@@ -48,6 +65,7 @@ class Fleet:
         traceback: TracebackType | None,
     ) -> None:
         self._cluster.__exit__(kind, error, traceback)
+        self._blocks.cleanup()
 
     @property
     def coordinator(self) -> str:

@@ -21,9 +21,16 @@ class FlightSide:
 
 
 if __name__ == "__main__":
-    arguments = side_parser(__doc__).parse_args()
+    parser = side_parser(__doc__)
+    parser.add_argument("--keep-blocks", action="store_true", help="of what comes from a store")
+    arguments = parser.parse_args()
     with (
-        Fleet(arguments.warehouse, arguments.workers, arguments.properties) as fleet,
+        Fleet(
+            arguments.warehouse,
+            arguments.workers,
+            arguments.properties,
+            keep_blocks=arguments.keep_blocks,
+        ) as fleet,
         connect(fleet.coordinator) as lake,
     ):
         serve(FlightSide(lake), fleet)
