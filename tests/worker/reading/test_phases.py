@@ -21,7 +21,7 @@ from floeberg.worker.deletes.loading import TaskDeletes
 from floeberg.worker.files.opening import open_rows
 from floeberg.worker.projection.resolution import Resolver
 from floeberg.worker.reading.phases import Phases
-from floeberg.worker.reading.row_filter import RowFilter
+from floeberg.worker.reading.row_filter import Residual, RowFilter
 from tests.support.lake import (
     FileLayout,
     TableWriter,
@@ -245,7 +245,7 @@ def test_columns_are_decoded_once_where_they_can_be(
 
 def phases_of(plan: ReadPlan, file: DataFile, at_once: bool) -> Phases:
     residual = plan.tasks[0].residual
-    fields = RowFilter.of(residual, table_schema(plan), TaskDeletes()).columns
+    fields = RowFilter.of(Residual.of(residual, table_schema(plan)), TaskDeletes()).columns
     with open_rows(open_storage(), file) as stored:
         resolver = Resolver(file.location, {})
         return Phases.of(fields, plan.projection.fields, resolver, stored, at_once=at_once)

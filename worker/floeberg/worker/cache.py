@@ -70,6 +70,16 @@ class LoadingCache:
             except Unavailable:
                 continue  # our own load may fare better
 
+    def find(self, key: Hashable) -> Sized | None:
+        """Return what is kept under `key`; None where there is nothing, or not yet."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or not entry.done():
+                return None
+            self._entries.move_to_end(key)
+            self.hits += 1
+        return entry.result()
+
     def holds(self, key: Hashable) -> bool:
         """Say whether `key` is in the cache, or being loaded."""
         with self._lock:

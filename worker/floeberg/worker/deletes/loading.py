@@ -14,12 +14,14 @@ from floeberg.process.storage.ranges import Range
 from floeberg.protocol.errors import CorruptDeletes
 from floeberg.protocol.files import Content, DeleteFile
 from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.name_mapping import PROPERTY as NAME_MAPPING
 from floeberg.protocol.schema import Schema
 from floeberg.protocol.storage import Storage
 from floeberg.protocol.tasks import FileScanTask
 from floeberg.worker.cache import LoadingCache
 from floeberg.worker.deletes.equality import KeySet
 from floeberg.worker.deletes.key_files import KeyColumns, join_keys, key_fields, load_key_columns
+from floeberg.worker.deletes.matched import MatchedRows, Matching
 from floeberg.worker.deletes.positions import (
     NO_POSITIONS,
     Positions,
@@ -45,6 +47,8 @@ class TaskDeletes:
 
     positions: Positions = field(default_factory=lambda: NO_POSITIONS)
     equality: tuple[EqualityDeletes, ...] = ()
+    matching: Matching | None = None
+    """Takes what `equality` matches, where that is not known yet."""
 
 
 class DeleteLoader:
@@ -79,19 +83,26 @@ class DeleteLoader:
                 positional.append(file)
             else:
                 by_keys.setdefault(file.equality_ids, []).append(file)
-        return TaskDeletes(
-            self._positions(task.data_file.location, positional),
-            tuple(self._equality(files) for files in by_keys.values()),
-        )
+        positions = self._positions(task.data_file.location, positional)
+        if not by_keys:
+            return TaskDeletes(positions)
+        key = self._matched_key(task)
+        known = self._cache.find(key)
+        if isinstance(known, MatchedRows):
+            return TaskDeletes(union([positions, known.positions]))
+        equality = tuple(self._equality(files) for files in by_keys.values())
+        matching = Matching(task.data_file.record_count, lambda found: self._keep(key, found))
+        return TaskDeletes(positions, equality, matching)
 
     def first_ranges(self, task: FileScanTask) -> list[tuple[str, Range]]:
         """Return what loading the task's deletes fetches before all else, of files that are not in
         the cache; raises nothing."""
         has_vector = any(file.is_deletion_vector for file in task.delete_files)
+        are_matched = self._cache.holds(self._matched_key(task))
         found: list[tuple[str, Range]] = []
         for file in task.delete_files:
             is_replaced = has_vector and _is_positional(file) and not file.is_deletion_vector
-            if is_replaced or self._is_kept(file):
+            if is_replaced or (are_matched and not _is_positional(file)) or self._is_kept(file):
                 continue
             part = vector_range(file) if file.is_deletion_vector else first_range(file)
             if part is not None:
@@ -166,6 +177,19 @@ class DeleteLoader:
     def _check(self) -> None:
         if isinstance(self._storage, Leavable):
             self._storage.check()
+
+    def _keep(self, key: Hashable, found: MatchedRows) -> None:
+        self._cache.get(key, lambda: found)
+
+    def _matched_key(self, task: FileScanTask) -> Hashable:
+        """Return what decides which rows of the task's file its equality deletes match: the bytes
+        of all the files, and what the table says of columns that they lack."""
+        file = task.data_file
+        table = (self._metadata.table_uuid, self._schema.schema_id)
+        mapping = self._metadata.properties.get(NAME_MAPPING)
+        deletes = [f for f in task.delete_files if not _is_positional(f)]
+        keys = tuple((f.equality_ids, *self._file_key(f)) for f in deletes)
+        return ("matched", self._storage_id, table, mapping, file.location, file.size_bytes, keys)
 
     def _vector_key(self, file: DeleteFile) -> Hashable:
         return ("vector", *self._file_key(file), file.content_offset, file.content_size_bytes)

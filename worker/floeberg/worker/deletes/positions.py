@@ -84,7 +84,19 @@ def split_by_location(
 
 def union(parts: list[Positions]) -> Positions:
     """Return the sorted distinct positions of all `parts`."""
-    return np.unique(np.concatenate(parts)) if parts else NO_POSITIONS
+    found = [part for part in parts if len(part)]
+    if not found:
+        return NO_POSITIONS
+    joined = found[0] if len(found) == 1 else np.concatenate(found)
+    if not _is_increasing(joined):
+        # not `np.unique`, which hashes integers first
+        joined = np.sort(joined)
+        joined = joined[np.concatenate([[True], joined[1:] != joined[:-1]])]
+    return joined
+
+
+def _is_increasing(values: Positions) -> bool:
+    return bool((values[1:] > values[:-1]).all())
 
 
 def are_all_deleted(first_row: int, num_rows: int, deleted: Positions) -> bool:

@@ -4,8 +4,11 @@ true.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from floeberg.protocol.expressions.model import TRUE, BoundExpression, field_ids
 from floeberg.protocol.schema import Schema
@@ -20,6 +23,21 @@ from floeberg.worker.reading.predicates import Test, compile_filter, is_true
 
 
 @dataclass(frozen=True, slots=True)
+class Residual:
+    """What is left of a filter, as a test over the flat `fields` that it looks at; None, where
+    nothing is left. Tasks may share it."""
+
+    expression: BoundExpression
+    fields: tuple[FlatField, ...]
+    test: Test | None
+
+    @classmethod
+    def of(cls, expression: BoundExpression, schema: Schema) -> Residual:
+        fields = tuple(FlatField.of(schema, field_id) for field_id in field_ids(expression))
+        return cls(expression, fields, None if expression == TRUE else compile_filter(expression))
+
+
+@dataclass(frozen=True, slots=True)
 class RowFilter:
     """The deletes and the residual of one task, over the flat `fields` that they look at."""
 
@@ -28,12 +46,13 @@ class RowFilter:
     residual: Test | None
 
     @classmethod
-    def of(cls, residual: BoundExpression, schema: Schema, deletes: TaskDeletes) -> RowFilter:
-        found = {field_id: FlatField.of(schema, field_id) for field_id in field_ids(residual)}
+    def of(cls, residual: Residual, deletes: TaskDeletes) -> RowFilter:
+        if not deletes.equality:
+            return cls(residual.fields, deletes, residual.test)
+        found = {flat.field.field_id: flat for flat in residual.fields}
         for equality in deletes.equality:
             found |= {flat.field.field_id: flat for flat in equality.fields}
-        test = compile_filter(residual) if residual != TRUE else None
-        return cls(tuple(found.values()), deletes, test)
+        return cls(tuple(found.values()), deletes, residual.test)
 
     @property
     def keeps_all(self) -> bool:
@@ -62,9 +81,18 @@ class RowFilter:
         if len(self.deletes.positions):
             undeleted = keep_mask(first_row, num_rows, self.deletes.positions)
             keep = None if undeleted is None else mask_of(undeleted)
-        for equality in self.deletes.equality:
-            matched = equality.keys.matches([flat[f.field.field_id] for f in equality.fields])
+        if self.deletes.equality:
+            matched = self._matched(flat, num_rows)
+            if self.deletes.matching is not None:
+                self.deletes.matching.add(first_row, matched)
             keep = both(keep, mask_of(~matched))
         if self.residual is not None:
             keep = both(keep, is_true(self.residual, flat, num_rows))
         return keep
+
+    def _matched(self, flat: Mapping[int, ArrowArray], num_rows: int) -> npt.NDArray[np.bool_]:
+        """Return which rows any equality delete names."""
+        matched = np.zeros(num_rows, dtype=np.bool_)
+        for equality in self.deletes.equality:
+            matched |= equality.keys.matches([flat[f.field.field_id] for f in equality.fields])
+        return matched

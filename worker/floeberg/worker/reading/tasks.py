@@ -31,7 +31,7 @@ from floeberg.worker.reading.metadata_columns import MetadataColumns
 from floeberg.worker.reading.output import KeptRows, OutputColumns
 from floeberg.worker.reading.phases import Phases
 from floeberg.worker.reading.pruning import row_group_test
-from floeberg.worker.reading.row_filter import RowFilter
+from floeberg.worker.reading.row_filter import Residual, RowFilter
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +82,7 @@ class TaskReader:
         self._verify_crc = verify_crc
         self._prune = prune
         self._demand = Demand()
+        self._last_residual: Residual | None = None
         self._footers = footers
         self.arrow_schema = arrow_schema(projection)
 
@@ -124,10 +125,17 @@ class TaskReader:
         with ExitStack() as on_error:
             on_error.callback(rows.close)
             self._warn_of_unknown_columns(task.data_file, rows)
-            row_filter = RowFilter.of(task.residual, self._schema, deletes)
+            row_filter = RowFilter.of(self._residual_of(task), deletes)
             kept = self._read_rows(task, from_row, rows, row_filter)
             on_error.pop_all()
         return OpenTask(rows, kept)
+
+    def _residual_of(self, task: FileScanTask) -> Residual:
+        # most tasks of a plan have one and the same
+        last = self._last_residual
+        if last is None or last.expression != task.residual:
+            last = self._last_residual = Residual.of(task.residual, self._schema)
+        return last
 
     def forget(self, task: FileScanTask) -> None:
         """Keep nothing of the task's data file, which may be damaged."""
