@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from floeberg.protocol.expressions.model import FALSE, TRUE
-from floeberg.protocol.files import Content, DataFile, DeleteFile, FileFormat
+from floeberg.protocol.files import Content, DataFile, DeleteFile, FileFormat, Metrics
 from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.splitting import Ranges
 from floeberg.protocol.tasks import FileScanTask
@@ -39,6 +39,15 @@ def test_tasks_are_those_that_objects_would_give(tasks: PlannedTasks):
     assert tasks.total_bytes == sum(task.size_bytes for task in wanted)
     assert list(tasks.locations) == [task.data_file.location for task in wanted]
     assert list(tasks.locations[1:]) == list(tasks.locations)[1:]
+
+
+@given(planned_tasks())
+def test_tasks_without_metrics_are_the_same_otherwise(tasks: PlannedTasks):
+    plain = [replace(task, data_file=replace(task.data_file, metrics=Metrics())) for task in tasks]
+
+    assert tasks.without_metrics() == plain
+    assert [tasks.without_metrics()[1:][i] for i in range(len(tasks) - 1)] == plain[1:]
+    assert tasks.without_metrics().split_size == tasks.split_size
 
 
 @given(planned_tasks(), st.integers(-9, 9), st.integers(-9, 9))

@@ -141,6 +141,12 @@ class PlannedTasks(Sequence[FileScanTask]):
         """Return those of the tasks that `chosen` says, a mask or their numbers, in that order."""
         return self._made(self._files, Ranges(*(c[chosen] for c in self._ranges)), None)
 
+    def without_metrics(self) -> PlannedTasks:
+        """Return the same tasks with data files that have no metrics, which take most of the time
+        that making a task takes: for who reads the files."""
+        files = _Files(self._files.parts, self._files.deletes, with_metrics=False)
+        return self._made(files, self._ranges, self._split_size)
+
     # --- objects ----------------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -214,9 +220,12 @@ _Planned = tuple[DataFile, tuple[DeleteFile, ...], BoundExpression]
 class _Files:
     """The files of a plan, by their number through all parts; shared by all slices of it."""
 
-    def __init__(self, parts: tuple[PlannedFiles, ...], deletes: DeleteFiles) -> None:
+    def __init__(
+        self, parts: tuple[PlannedFiles, ...], deletes: DeleteFiles, *, with_metrics: bool = True
+    ) -> None:
         self.parts = parts
         self.deletes = deletes
+        self._with_metrics = with_metrics
         self._firsts = np.cumsum([0, *map(len, parts)])
         self._lock = threading.Lock()
         self._blocks: dict[int, list[_Planned]] = {}
@@ -264,7 +273,7 @@ class _Files:
         """Return files by their numbers, which ascend: with its deletes and its residual, each."""
         found: list[_Planned] = []
         for part, within in self.rows_of(numbers):
-            entries = part.segment.entries(part.rows[within])
+            entries = part.segment.entries(part.rows[within], with_metrics=self._with_metrics)
             for i, entry in zip(within.tolist(), entries, strict=True):
                 assert isinstance(entry.file, DataFile)
                 applied = part.deletes[i]

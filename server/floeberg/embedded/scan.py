@@ -26,6 +26,7 @@ from floeberg.protocol.errors import BadCommand
 from floeberg.protocol.expressions import as_expression
 from floeberg.protocol.expressions.model import TRUE, And, Expression
 from floeberg.protocol.metadata import TableMetadata
+from floeberg.protocol.planned_tasks import PlannedTasks
 from floeberg.protocol.plans import ReadOptions, ReadPlan
 from floeberg.protocol.scans import ResolvedScan, ScanRequest, resolve
 from floeberg.protocol.storage import Storage, StorageConfig
@@ -263,6 +264,8 @@ class TableScan:
     def _read(
         self, scan: ResolvedScan, tasks: Sequence[FileScanTask], options: ScanOptions
     ) -> BatchReader:
+        if isinstance(tasks, PlannedTasks):
+            tasks = tasks.without_metrics()
         plan = ReadPlan(
             metadata=scan.metadata.for_reading(scan.snapshot),
             schema_id=scan.schema.schema_id,

@@ -247,8 +247,11 @@ class Segment:
     def entry(self, row: int) -> ManifestEntry:
         return self.entries([row])[0]
 
-    def entries(self, rows: Sequence[int] | Int64s | None = None) -> list[ManifestEntry]:
-        """Return the entries that `rows` names, or all: equal to what `read_manifest` gives.
+    def entries(
+        self, rows: Sequence[int] | Int64s | None = None, *, with_metrics: bool = True
+    ) -> list[ManifestEntry]:
+        """Return the entries that `rows` names, or all: equal to what `read_manifest` gives, but
+        for the metrics where those are left out.
 
         It costs about as much an entry as a Python object with many statistics does: do it late,
         for few, and for all of them at once.
@@ -256,7 +259,7 @@ class Segment:
         places = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
         if not len(places):
             return []
-        values = _Values(self, places)
+        values = _Values(self, places, with_metrics)
         if self.content is ManifestContent.DATA:
             files: Iterator[DataFile | DeleteFile] = values.data_files()
         else:
@@ -274,9 +277,10 @@ class Segment:
 class _Values:
     """The columns of some rows as Python values."""
 
-    def __init__(self, segment: Segment, rows: Int64s) -> None:
+    def __init__(self, segment: Segment, rows: Int64s, with_metrics: bool) -> None:
         self._segment = segment
         self._rows = rows
+        self._with_metrics = with_metrics
 
     def numbers(self, field_id: int) -> list[int | None]:
         column = self._segment.numbers(field_id)
@@ -320,6 +324,8 @@ class _Values:
         ]
 
     def _metrics(self) -> list[Metrics]:
+        if not self._with_metrics:
+            return [Metrics()] * len(self._rows)
         counts = [self._by_column(m) for m in COUNTS]
         bounds = [self._bounds_by_column(m) for m in BOUNDS]
         return [Metrics(*maps) for maps in zip(*counts, *bounds, strict=True)]
