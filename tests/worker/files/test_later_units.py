@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from floeberg.protocol.files import DataFile, FileFormat
 from floeberg.protocol.storage import Storage
+from floeberg.worker.arrow import Rows
 from floeberg.worker.files.later_units import LaterUnit
 from floeberg.worker.files.opening import open_rows
 from floeberg.worker.files.ranges import TAIL_BYTES
 from floeberg.worker.files.rows import Demand, Later, Share
+from tests.support.decoded import table_of, tuples_of
 from tests.support.reads import CountingStorage
 
 GROUPS = 12
@@ -125,6 +127,56 @@ def test_a_unit_that_nobody_asks_for_ends_what_is_fetched_ahead(path: Path) -> N
 
     assert fetched(storage.asked, places(path, LATER)) == {4}
     assert demand.streak == 0
+
+
+def of_one_group(directory: Path, rows: int = 300_000) -> tuple[Path, pa.Table]:
+    path = directory / "one.parquet"
+    nested = pa.array([{"x": i, "y": -i} for i in range(rows)])
+    table = pa.table({"a": range(rows), "b": range(1, rows + 1), "c": nested})
+    pq.write_table(table, path, row_group_size=rows, use_dictionary=False)
+    return path, table
+
+
+@pytest.mark.parametrize("first", [{0}, {1}, {2}, {0, 3}])
+@pytest.mark.parametrize("from_row", [0, 140_000])
+def test_the_next_file_is_decoded_at_once_after_three_that_were_wanted_to_their_ends(
+    tmp_path: Path, first: set[int], from_row: int
+) -> None:
+    path, table = of_one_group(tmp_path)
+    flat = table.flatten()
+    file = DataFile(str(path), FileFormat.PARQUET, table.num_rows, path.stat().st_size, 0)
+    later, demand = {0, 1, 2, 3} - first, Demand()
+
+    for number in range(5):
+        storage = RangeStorage()
+        with open_rows(storage, file) as rows:
+            parts: tuple[list[Rows], list[Rows]] = ([], [])
+            for chunk in rows.chunks(first, Share(from_row=from_row), None, Later(later, demand)):
+                parts[0].append(chunk.rows)
+                parts[1].extend(chunk.later_rows())
+        assert demand.whole_streak == number + 1
+        # one tail, and one round for all columns; a struct of which both have a part is read twice
+        is_shared = len(first & {2, 3}) == 1
+        assert len(storage.asked) == (2 if number >= 3 and not is_shared else 3)
+        for leaves, found in zip((first, later), parts, strict=True):
+            columns = list(rows.decoded(leaves))
+            flattened = table_of(found, [c.name for c in columns]).flatten()
+            wanted = [flat.column(leaf).slice(from_row) for leaf in sorted(leaves)]
+            assert [c.to_pylist() for c in flattened.columns] == [w.to_pylist() for w in wanted]
+
+
+def test_a_file_of_which_less_is_wanted_ends_that(tmp_path: Path) -> None:
+    path, table = of_one_group(tmp_path)
+    file = DataFile(str(path), FileFormat.PARQUET, table.num_rows, path.stat().st_size, 0)
+    demand = Demand(streak=3, whole_streak=3)
+
+    with open_rows(RangeStorage(), file) as rows:
+        chunks = rows.chunks({0}, Share(), None, Later({1}, demand))
+        first = [row for part in next(iter(chunks)).later_rows() for row in tuples_of(part)]
+        assert first[0] == (1,)
+        list(chunks)
+
+    assert (demand.streak, demand.whole_streak) == (4, 0)
 
 
 lengths = st.lists(st.integers(1, 5), min_size=1, max_size=8)

@@ -47,7 +47,10 @@ class LaterUnits:
 
     def end(self, index: int, unit: LaterUnit) -> None:
         """Learn from a unit, once no more of its rows will be asked for."""
-        self._demand.streak = self._demand.streak + 1 if unit.was_asked_for else 0
+        end_row = self._units[index][-1].end_row
+        self._demand.learn(
+            was_asked_for=unit.was_asked_for, to_the_end=unit.asked_to_row == end_row
+        )
         if not unit.was_asked_for or index + 1 == self._expected_units:
             # after a unit that nobody wanted, that gives up what is on its way
             self._expect(index + 1, self._demand.streak)
@@ -64,6 +67,8 @@ class LaterUnit:
         self._begin = batches
         self._batches: Iterator[Batch] | None = None
         self._batch: Batch | None = None
+        self.asked_to_row = 0
+        """The file's row after the last one that was asked for."""
 
     @property
     def was_asked_for(self) -> bool:
@@ -73,6 +78,7 @@ class LaterUnit:
         """Yield the rows at these places of the file, in one part or more; they come after all that
         were asked for before.
         """
+        self.asked_to_row = stop
         if self._batches is None:
             self._batches = self._begin()
         while start < stop:

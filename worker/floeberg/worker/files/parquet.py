@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from floeberg.protocol.errors import CorruptDataFile, CorruptTable, Unsupported
 from floeberg.protocol.name_mapping import NameMapping
-from floeberg.worker.arrow import ArrowField
+from floeberg.worker.arrow import ArrowField, Rows
 from floeberg.worker.files.decoding import decoding
 from floeberg.worker.files.later_units import LaterUnits
 from floeberg.worker.files.parquet_columns import ParquetColumns, ParquetFooter
@@ -30,6 +30,7 @@ from floeberg.worker.files.rows import (
     NOTHING_LATER,
     WHOLE_FILE,
     Chunk,
+    Demand,
     Later,
     MayMatch,
     Share,
@@ -41,6 +42,10 @@ _FIELD_ID = b"PARQUET:field_id"
 
 _TRAILER_BYTES = 8
 """The length of the footer and the magic number, at the end."""
+
+_SURE = 3
+"""After later columns of so many stretches of rows were asked for on end, and to their ends, those
+of the next one are decoded with the first: at most one in four is decoded in vain."""
 
 _DECODED_FOOTER = 14
 """About how many times its size a footer takes once it is decoded: 9 as Python's objects, up to 5
@@ -137,12 +142,18 @@ class ParquetRows:
         groups = self._wanted_groups(share, may_match)
         if any(group.is_encrypted(leaves | later.leaves) for group in groups):
             raise Unsupported(f"{self._location} has encrypted columns: their keys are needed")
+        both = sorted(leaves | later.leaves)
+        units = skippable_units(groups, both)
+        if len(units) == 1 and later.demand.whole_streak >= _SURE:
+            parts = _parts(self.decoded(leaves), self.decoded(later.leaves))
+            if parts is not None:
+                columns = ParquetColumns(self._footer, self._source, groups, set(both))
+                columns.expect(groups)
+                return _chunks_together(columns, units[0], parts, later.demand, share.from_row)
         columns = ParquetColumns(self._footer, self._source, groups, leaves)
         columns.expect(groups)
         if not later.leaves:
             return _chunks_at_once(columns, groups, share.from_row)
-        both = sorted(leaves | later.leaves)
-        units = skippable_units(groups, both)
         source = self._source.beside()
         later_columns = ParquetColumns(self._footer, source, groups, later.leaves)
         later_units = LaterUnits(later_columns, units, later.demand)
@@ -185,6 +196,49 @@ def _chunks_at_once(
         batch_rows = chunk_rows(run, columns.leaves)
         for first_row, rows in columns.batches(run, batch_rows, from_row):
             yield Chunk(first_row, rows, first_row + len(rows) == groups[-1].end_row)
+
+
+def _parts(
+    first: Sequence[StoredField], later: Sequence[StoredField]
+) -> tuple[Sequence[int], Sequence[int]] | None:
+    """Return where `first` and `later` are among the columns of both; None where they share one."""
+    leaves = [(column.first_leaf, kind) for kind in (0, 1) for column in (first, later)[kind]]
+    if len({leaf for leaf, _ in leaves}) < len(leaves):
+        return None
+    kinds = [kind for _, kind in sorted(leaves)]
+    return (
+        [i for i, kind in enumerate(kinds) if kind == 0],
+        [i for i, kind in enumerate(kinds) if kind == 1],
+    )
+
+
+def _chunks_together(
+    columns: ParquetColumns,
+    unit: Sequence[RowGroup],
+    parts: tuple[Sequence[int], Sequence[int]],
+    demand: Demand,
+    from_row: int,
+) -> Iterator[Chunk]:
+    """Yield what `_chunks_in_phases` does for a file of one unit, all columns decoded at once: a
+    second reader and its batches cost more than they save where every chunk keeps some rows."""
+    first, later = parts
+    asked_to_row = 0
+
+    def later_rows(rows: Rows, end_row: int) -> Iterator[Rows]:
+        nonlocal asked_to_row
+        asked_to_row = end_row
+        yield Rows([rows.columns[i] for i in later], len(rows))
+
+    unit_end = unit[-1].end_row
+    for first_row, rows in columns.batches(unit, chunk_rows(unit, columns.leaves), from_row):
+        end_row = first_row + len(rows)
+        yield Chunk(
+            first_row,
+            Rows([rows.columns[i] for i in first], len(rows)),
+            end_row == unit_end,
+            partial(later_rows, rows, end_row),
+        )
+    demand.learn(was_asked_for=asked_to_row > 0, to_the_end=asked_to_row == unit_end)
 
 
 def _chunks_in_phases(

@@ -40,13 +40,19 @@ class Chunk:
 @dataclass(slots=True)
 class Demand:
     """How often later columns were asked for of late: for `streak` stretches of rows on end, up to
-    the last one.
+    the last one, and for `whole_streak` of those to their ends.
 
-    It tells how much to fetch ahead. Belongs to the reader of several files, one after another:
-    what one file showed serves the next.
+    It tells how much to fetch ahead, and whether to decode later columns with the first ones.
+    Belongs to the reader of several files, one after another: what one file showed serves the next.
     """
 
     streak: int = 0
+    whole_streak: int = 0
+
+    def learn(self, *, was_asked_for: bool, to_the_end: bool) -> None:
+        """Take notice of one more stretch of rows."""
+        self.streak = self.streak + 1 if was_asked_for else 0
+        self.whole_streak = self.whole_streak + 1 if to_the_end else 0
 
 
 @dataclass(frozen=True, slots=True)
