@@ -49,7 +49,8 @@ def slowdown(of: str, contender: str) -> str:
 
 @dataclass(frozen=True)
 class Aim:
-    """What `found` shall not exceed, or not fall below; None: not measured."""
+    """What `found` shall not exceed, or not fall below; None: not measured, or a peer has no
+    answer."""
 
     what: str
     limit: float
@@ -60,7 +61,7 @@ class Aim:
     @property
     def verdict(self) -> str:
         if self.found is None:
-            return "not measured"
+            return "no figure"
         met = self.found >= self.limit if self.at_least else self.found <= self.limit
         return "met" if met else "**missed**"
 

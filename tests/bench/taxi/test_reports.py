@@ -27,11 +27,11 @@ def _results() -> Results:
     }
 
 
-def test_an_aim_is_met_missed_or_not_measured() -> None:
+def test_an_aim_is_met_missed_or_without_a_figure() -> None:
     assert Aim("at most", 0.5, 0.5).verdict == "met"
     assert Aim("at most", 0.5, 0.6).verdict == "**missed**"
     assert Aim("at least", 0.9, 0.8, at_least=True).verdict == "**missed**"
-    assert Aim("never asked", 1.0, None).verdict == "not measured"
+    assert Aim("never asked", 1.0, None).verdict == "no figure"
 
 
 def test_every_aim_is_named_whatever_was_measured() -> None:
