@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tests.bench.taxi.contenders import PYICEBERG
 from tests.bench.taxi.markdown import milliseconds, table
 from tests.bench.taxi.queries import QUERIES
 from tests.bench.taxi.rounds import Results, Rounds
+
+_DIRECTORIES = re.compile(r"(?<![:/\w])/\S*/")
 
 
 def times(results: Results) -> str:
@@ -43,7 +46,8 @@ def refusals(results: Results) -> list[str]:
     for query, by_name in results.items():
         for name, rounds in by_name.items():
             if rounds.refusal:
-                words = rounds.refusal.splitlines()[0][:160]
+                # where the lake lies is nobody's business
+                words = _DIRECTORIES.sub("…/", rounds.refusal.splitlines()[0])[:160]
                 said.setdefault((name, words), []).append(query)
     return [
         f"{name} has no answer to {'any' if len(qs) == len(results) else ', '.join(qs)}: {words}"

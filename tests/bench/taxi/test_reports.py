@@ -56,12 +56,15 @@ def test_a_tables_part_has_its_sums_and_where_it_is_worst() -> None:
 
 
 def test_who_refuses_a_query_has_no_sum_and_says_why() -> None:
-    results = {**_results(), "Q8": {**_results()["Q7"], PYARROW: Rounds(refusal="will not")}}
+    results = {
+        **_results(),
+        "Q8": {**_results()["Q7"], PYARROW: Rounds(refusal="no /a/b/c.x: https://d.e/f")},
+    }
 
     part = part_of(results, "trips", "trips")
 
     assert total("trips", PYARROW) not in part.figures
-    assert "- pyarrow has no answer to Q8: will not" in part.text
+    assert "- pyarrow has no answer to Q8: no …/c.x: https://d.e/f" in part.text
 
 
 def test_who_takes_seconds_is_asked_three_times() -> None:
