@@ -19,9 +19,10 @@ from adbc_driver_manager import dbapi
 
 from floeberg.process.flight import ONE_ENDPOINT_HEADER
 from floeberg.protocol.flight_sql.wire import pack
-from floeberg.protocol.sql_tickets import is_sql_ticket
+from floeberg.protocol.sql_tickets import SqlInput, is_sql_ticket, open_sql_ticket
 from tests.support.callers import BOB, secret_file, token_file
 from tests.support.fleet import LocalFleet, local_fleet, read_all
+from tests.support.gate import now_ms
 from tests.support.lake import TableWriter, required, schema, struct
 from tests.support.waiting import wait_until
 
@@ -489,3 +490,20 @@ def test_a_restricted_caller_is_not_told_what_bounds_tell(
     restricted: dbapi.Connection, least: int
 ) -> None:
     assert road(restricted, f"SELECT count(*) FROM db.orders WHERE id >= {least}") == "fragments"
+
+
+def test_a_scan_that_stands_in_a_statement_twice_is_planned_once(fleet: LocalFleet) -> None:
+    sql = "SELECT * FROM db.orders WHERE id < 150 UNION ALL SELECT * FROM db.orders WHERE id < {}"
+
+    def inputs(other: int) -> list[SqlInput]:
+        command = pack("CommandStatementQuery", query=sql.format(other))
+        with fl.connect(fleet.location) as client:
+            info = client.get_flight_info(fl.FlightDescriptor.for_command(command))
+        (endpoint,) = info.endpoints
+        ticket = open_sql_ticket(endpoint.ticket.ticket, fleet.keys, now_ms=now_ms())
+        return list(ticket.inputs)
+
+    one, other = inputs(150)
+    assert one.endpoints == other.endpoints
+    one, other = inputs(151)
+    assert one.endpoints != other.endpoints

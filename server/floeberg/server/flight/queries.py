@@ -100,6 +100,7 @@ class Query:
         self._began_ms = scans.now_ms()
         self._workers: Workers | None = None
         self._loaded: dict[TableName, LoadedTable] = {}
+        self._bound: dict[tuple[int, str], TableScan] = {}
         self._tables: list[str] = []
 
     def is_cancelled(self) -> bool:
@@ -131,11 +132,17 @@ class Query:
         return self._scans.manifest_source(table, self.run)
 
     def scan(self, table: LoadedTable, request: ScanRequest) -> TableScan:
-        """Return a scan of a table as the caller sees it. Raises what `resolve` does."""
-        with self._watch.step("bind names"):
-            view = self.caller.view(table)
-            scan = resolve(table.metadata, request, view=view)
-            return TableScan(table, scan, view is not None)
+        """Return a scan of a table as the caller sees it, the same for the same request of what
+        `load` gave. Raises what `resolve` does."""
+        # by its text: to each other, 1, 1.0 and True are the same
+        key = id(table), repr(request)
+        found = self._bound.get(key)
+        if found is None:
+            with self._watch.step("bind names"):
+                view = self.caller.view(table)
+                scan = resolve(table.metadata, request, view=view)
+                found = self._bound[key] = TableScan(table, scan, view is not None)
+        return found
 
     def admit(self) -> Workers:
         """Return the workers for this query, as soon as there are some with room. Raises
@@ -145,12 +152,16 @@ class Query:
         return self._workers
 
     def plan(self, scans: Sequence[TableScan]) -> list[PlannedScan]:
-        """Return the plans of all scans of the query. Raises `LimitExceeded` and `PlanTooLarge`."""
+        """Return the plans of all scans of the query; those that are the same have the same.
+        Raises `LimitExceeded` and `PlanTooLarge`."""
         planned: list[PlannedScan] = []
+        made: dict[int, PlannedScan] = {}
         for one in scans:
-            plan = self._scans.plan_resolved(one.table, one.scan, self.run)
-            self._scans.endpoints.check_tasks(len(plan.tasks))
-            planned.append(PlannedScan(one.table, plan, one.is_restricted, self.run.query_id))
+            if id(one) not in made:
+                plan = self._scans.plan_resolved(one.table, one.scan, self.run)
+                self._scans.endpoints.check_tasks(len(plan.tasks))
+                made[id(one)] = PlannedScan(one.table, plan, one.is_restricted, self.run.query_id)
+            planned.append(made[id(one)])
             check_plans(
                 [p.plan for p in planned],
                 self.caller.limits,
@@ -158,6 +169,15 @@ class Query:
             )
         self._tables = list(dict.fromkeys(p.table.name for p in planned))
         return planned
+
+    def all_placed(self, planned: Sequence[PlannedScan]) -> list[list[Placed]]:
+        """Return the endpoints of all scans of a statement; those of the same plan have the
+        same."""
+        made: dict[int, list[Placed]] = {}
+        for one in planned:
+            if id(one) not in made:
+                made[id(one)] = self.placed(one, len(planned))
+        return [made[id(one)] for one in planned]
 
     def placed(self, planned: PlannedScan, scans: int = 1) -> list[Placed]:
         """Return the endpoints of one of so many `scans`, for workers to read."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -78,7 +79,7 @@ class ScanAnswer:
     app_metadata: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableScan:
     """A scan of a table whose names are bound; where it `is_restricted`, a policy keeps something
     of the table from the caller."""
@@ -92,7 +93,7 @@ class TableScan:
         """What people call it."""
         return self.table.name
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The schema of its rows."""
         return arrow_schema(self.scan.projection)

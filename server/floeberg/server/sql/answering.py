@@ -151,7 +151,7 @@ def _answer(query: Query, route: Route, timezone: str) -> ScanAnswer:
         return query.answer_scan(scans[0])
     planned = query.plan(scans)
     if route.road is Road.ENGINE:
-        parts = [tuple(p.endpoint for p in query.placed(one, len(planned))) for one in planned]
+        parts = [tuple(p.endpoint for p in one) for one in query.all_placed(planned)]
         endpoints = [query.statement(_computed(query, route, parts), timezone)]
     else:
         endpoints = _in_fragments(query, route, planned[0], timezone)
