@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -490,6 +491,35 @@ def test_a_restricted_caller_is_not_told_what_bounds_tell(
     restricted: dbapi.Connection, least: int
 ) -> None:
     assert road(restricted, f"SELECT count(*) FROM db.orders WHERE id >= {least}") == "fragments"
+
+
+@pytest.mark.parametrize(
+    ("taken", "sql"),
+    [
+        ("scan", "SELECT id FROM db.orders WHERE moment > now() - INTERVAL 7 DAYS"),
+        ("scan", "SELECT id FROM db.orders WHERE moment < current_date"),
+        ("fragments", "SELECT count(*) FROM db.orders WHERE moment < now() - INTERVAL '1' MONTH"),
+        ("fragments", "SELECT max(today() - CAST(moment AS DATE)) FROM db.orders"),
+    ],
+)
+def test_the_time_of_a_statement_is_a_value_on_every_road(
+    connection: dbapi.Connection, local: duckdb.DuckDBPyConnection, taken: str, sql: str
+) -> None:
+    assert road(connection, sql) == taken
+    found = sorted(answer(connection, sql).to_pydict().values())
+    assert found == sorted(local.sql(sql).to_arrow_table().to_pydict().values())
+
+
+def test_a_prepared_statement_has_the_time_at_which_it_is_run(
+    connection: dbapi.Connection,
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT now() AS at, ? AS n", (1,))
+        first = cursor.fetchall()[0][0]
+        wait_until(lambda: datetime.now(UTC) - first > timedelta(milliseconds=5), "time to pass")
+        cursor.execute("SELECT now() AS at, ? AS n", (1,))
+        second = cursor.fetchall()[0][0]
+    assert first < second
 
 
 def test_a_scan_that_stands_in_a_statement_twice_is_planned_once(fleet: LocalFleet) -> None:

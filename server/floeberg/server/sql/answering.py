@@ -32,6 +32,7 @@ from floeberg.server.sql.roads import Merge, Road, Route, find_route, in_one_end
 from floeberg.server.sql.session_values import with_session_values
 from floeberg.server.sql.sessions import SessionOptions
 from floeberg.server.sql.showing import show, shown_schema
+from floeberg.server.sql.statement_time import with_statement_time
 from floeberg.server.sql.statements import Kind, Statement, parse_statement
 from floeberg.server.sql.tables import Tables, scans_of
 
@@ -45,6 +46,7 @@ class SqlStatements:
 
     def __init__(self, scans: Scans) -> None:
         self._queries = Queries(scans)
+        self._now_ms = scans.now_ms
 
     def schema(
         self, sql: str, parameters: pa.RecordBatch | None, session: SessionOptions, caller: Caller
@@ -53,7 +55,7 @@ class SqlStatements:
         bound yet are taken for NULL."""
         known = _session(session, caller)
         with _telling(caller):
-            statement = _bound(sql, parameters, known, caller, unbound_are_null=True)
+            statement = self._asked(sql, parameters, known, caller, unbound_are_null=True)
         if statement.explained:
             return EXPLAINED
         if statement.kind is Kind.DESCRIBE:
@@ -87,7 +89,7 @@ class SqlStatements:
         """
         known = _session(session, caller)
         with _telling(caller):
-            statement = _bound(sql, parameters, known, caller)
+            statement = self._asked(sql, parameters, known, caller)
         if statement.explained:
             return self._explained(statement, known, caller, is_cancelled)
         if statement.kind is not Kind.QUERY:
@@ -112,6 +114,20 @@ class SqlStatements:
             },
         )
         return answer
+
+    def _asked(
+        self,
+        sql: str,
+        parameters: pa.RecordBatch | None,
+        session: Session,
+        caller: Caller,
+        *,
+        unbound_are_null: bool = False,
+    ) -> Statement:
+        """Return a statement with values for its parameters, for what the session decides, and for
+        the time, which is now."""
+        statement = _bound(sql, parameters, session, caller, unbound_are_null=unbound_are_null)
+        return with_statement_time(statement, self._now_ms() * 1000, session.zone)
 
     def _explained(
         self, statement: Statement, session: Session, caller: Caller, is_cancelled: IsCancelled

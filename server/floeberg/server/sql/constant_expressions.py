@@ -53,7 +53,7 @@ def _sum(node: exp.Add | exp.Sub, zone: Zone) -> Constant | None:
     if not is_minus and _interval_of(left) is not None:
         left, right = right, left
     if (interval := _interval_of(right)) is not None:
-        return _later(constant_of(left, zone), interval, -1 if is_minus else 1)
+        return _later(constant_of(left, zone), interval, -1 if is_minus else 1, zone)
     one, other = constant_of(left, zone), constant_of(right, zone)
     if isinstance(one, Number) and isinstance(other, Day) and not is_minus:
         one, other = other, one
@@ -63,7 +63,7 @@ def _sum(node: exp.Add | exp.Sub, zone: Zone) -> Constant | None:
             return _total(one, other, -1 if is_minus else 1, is_literal=not has_cast)
         case Day(days), Number(number, _, 0):
             moved = Day(days + (-1 if is_minus else 1) * int(number))
-            return moved if _later(moved, _Interval(), 1) is not None else None
+            return moved if _later(moved, _Interval(), 1, zone) is not None else None
         case _:
             return None
 
@@ -124,12 +124,16 @@ def _interval_of(node: Node) -> _Interval | None:
     return _Interval(number * unit.months, number * unit.days, number * unit.micros)
 
 
-def _later(base: Constant | None, interval: _Interval, sign: int) -> Stamp | None:
-    """Return the timestamp that is later by an interval, or earlier, than a day's midnight or a
-    timestamp without a zone: a month later is the same day of that month, or its last.
+def _later(base: Constant | None, interval: _Interval, sign: int, zone: Zone) -> Stamp | None:
+    """Return the timestamp that is later by an interval, or earlier, than a day's midnight or
+    another timestamp: a month later is the same day of that month, or its last. Where that has a
+    zone, months and days are those of the clock in `zone`.
 
-    None for other constants, and beyond the years 1 to 9999.
+    None for other constants, beyond the years 1 to 9999, and where the clock shows what comes out
+    twice or never.
     """
+    if isinstance(base, Stamp) and base.zoned:
+        return _instant_later(base, interval, sign, zone)
     match base:
         case Day(number):
             days, nanos = number, 0
@@ -145,6 +149,22 @@ def _later(base: Constant | None, interval: _Interval, sign: int) -> Stamp | Non
         return None
     is_of_the_calendar = _FIRST_NANOS <= moment < _END_NANOS
     return Stamp(moment, zoned=False) if is_of_the_calendar else None
+
+
+def _instant_later(base: Stamp, interval: _Interval, sign: int, zone: Zone) -> Stamp | None:
+    if base.nanos:
+        return None
+    if not interval.months and not interval.days:
+        moment: int | None = base.value + sign * interval.micros * 1000
+    else:
+        shown = zone.local_nanos(base.value)
+        if shown is None:
+            return None
+        later = _later(Stamp(shown, zoned=False), interval, sign, zone)
+        moment = None if later is None else zone.utc(later.value)
+    if moment is None or not _FIRST_NANOS <= moment < _END_NANOS:
+        return None
+    return Stamp(moment, zoned=True)
 
 
 def _months_later(day: date, months: int) -> date:

@@ -58,7 +58,7 @@ def compare_as_ieee(tree: Node, kinds: Kinds) -> None:
     for select, at, before in unnamed:
         item = select.expressions[at]
         if item != before:
-            name = exp.to_identifier(_shown(before), quoted=True)
+            name = exp.to_identifier(shown_name(before), quoted=True)
             select.set("expressions", exp.Alias(this=item, alias=name), at)
 
 
@@ -100,7 +100,7 @@ def _unnamed_items(tree: Node) -> list[tuple[exp.Select, int, Node]]:
     ]
 
 
-def _shown(item: Node) -> str:
+def shown_name(item: Node) -> str:
     """Return, nearly, the name that DuckDB gives to an item without one."""
     while isinstance(item, exp.Paren):
         item = item.this

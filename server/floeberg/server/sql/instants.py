@@ -29,6 +29,9 @@ _TIME = re.compile(r"\d\d:\d\d:\d\d(?:\.\d{1,9})?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
 # where the zones' rules are known alike to all; before, they are local mean times and guesses
 _FIRST_YEAR, _LAST_YEAR = 1970, 2037
+# whose clocks change by the moon, each year as it was predicted when a database was made
+_PREDICTED = frozenset({"Africa/Casablanca", "Africa/El_Aaiun", "Asia/Gaza", "Asia/Hebron"})
+_LAST_KNOWN_YEAR = 2022
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,29 @@ class Zone:
                 f"{quoted(self.name)} is no time zone; write one as Europe/Amsterdam"
             ) from None
 
+    def _is_sure_of(self, year: int) -> bool:
+        is_predicted = self.name in _PREDICTED
+        return _FIRST_YEAR < year <= (_LAST_KNOWN_YEAR if is_predicted else _LAST_YEAR)
+
+    def local(self, instant: datetime) -> datetime:
+        """Return what this zone's clock shows at an instant, without a zone."""
+        return instant.astimezone(self._info).replace(tzinfo=None)
+
+    def local_nanos(self, nanos: int) -> int | None:
+        """Return what this zone's clock shows at an instant, None for years in which the zone's
+        rules are not sure."""
+        if self._info is UTC:
+            return nanos
+        seconds = nanos // civil_time.NANOS_PER_SECOND
+        try:
+            local = self.local(_EPOCH.replace(tzinfo=UTC) + timedelta(seconds=seconds))
+        except OverflowError:
+            return None
+        if not self._is_sure_of(local.year):
+            return None
+        shown = (local - _EPOCH) // timedelta(seconds=1)
+        return nanos + (shown - seconds) * civil_time.NANOS_PER_SECOND
+
     def utc(self, local_nanos: int) -> int | None:
         """Return the instant, in nanoseconds, at which this zone's clock shows `local_nanos`.
 
@@ -103,7 +129,7 @@ class Zone:
             local = _EPOCH + timedelta(seconds=seconds)
         except OverflowError:
             return None
-        if not _FIRST_YEAR < local.year <= _LAST_YEAR:
+        if not self._is_sure_of(local.year):
             return None
         first, second = (local.replace(tzinfo=self._info, fold=fold).utcoffset() for fold in (0, 1))
         if first is None or first != second:

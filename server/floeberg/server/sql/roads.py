@@ -95,7 +95,7 @@ def find_route(statement: Statement, session: Session, tables: Tables) -> Route:
     sources = tuple(NamedSource(one.name, tables.read(one)) for one in parts.inputs)
     inputs = tuple((one.name, one.source.schema) for one in sources)
     try:
-        computed = _computed(parts, inputs, session.zone.name)
+        computed = _computed(parts, inputs, session.zone.name, comes_again=not statement.has_time)
     except BadSql as error:
         raise _of_whole_tables(error, parts, tables, session.zone.name) from error
     first = sources[0].source if sources else None
@@ -126,8 +126,10 @@ _BOUND: Remembered[tuple[Split, _Inputs, str], _Computed] = Remembered()
 it bound once."""
 
 
-def _computed(parts: Split, inputs: _Inputs, timezone: str) -> _Computed:
+def _computed(parts: Split, inputs: _Inputs, timezone: str, *, comes_again: bool) -> _Computed:
     key = parts, inputs, timezone
+    if not comes_again:
+        return _bound(*key)
     return _BOUND.get(key, len(parts.sql), lambda: _bound(*key))
 
 

@@ -40,7 +40,8 @@ class Statement:
 
     `tree` is the query, what DESCRIBE describes (an `exp.Table`, or a query), or the `exp.Table`
     whose name is that of the schema of SHOW TABLES, or of the catalog of SHOW SCHEMAS, or None.
-    `parameters` counts the parameters that are not bound yet.
+    `parameters` counts the parameters that are not bound yet; `has_time` says that the time when it
+    was asked is in the tree, so that it does not come again.
     """
 
     kind: Kind
@@ -48,6 +49,7 @@ class Statement:
     explained: bool = False
     analyzed: bool = False
     parameters: int = 0
+    has_time: bool = False
 
     def bind(self, values: Sequence[Parameter]) -> Statement:
         """Return the statement with a literal in the place of each parameter.
