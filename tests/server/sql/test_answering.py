@@ -537,3 +537,10 @@ def test_a_scan_that_stands_in_a_statement_twice_is_planned_once(fleet: LocalFle
     assert one.endpoints == other.endpoints
     one, other = inputs(151)
     assert one.endpoints != other.endpoints
+
+
+def test_a_name_that_a_query_gives_is_no_metadata_column(connection: dbapi.Connection) -> None:
+    sql = "WITH q AS (SELECT *, id + 1 AS _pos FROM db.people) SELECT max(_pos) AS most FROM q"
+
+    assert answer(connection, sql).to_pydict() == {"most": [5]}
+    assert "* stands in a query" in refusal(connection, "SELECT *, _pos FROM db.people")

@@ -59,6 +59,7 @@ def needed_columns(tree: Node, tables: Sequence[tuple[exp.Table, Source]]) -> li
                     _note_words(needs, (str(node.name),))
             case exp.Var():
                 _note_words(needs, (str(node.name),))
+    given = _given_names(tree)
     return [
         (
             *(
@@ -66,15 +67,25 @@ def needed_columns(tree: Node, tables: Sequence[tuple[exp.Table, Source]]) -> li
                 for f in need.source.schema.fields
                 if need.all or f.name.casefold() in need.names
             ),
-            *_metadata_columns(need),
+            *_metadata_columns(need, given),
         )
         for need in needs
     ]
 
 
-def _metadata_columns(need: _Needs) -> Iterator[str]:
+def _given_names(tree: Node) -> set[str]:
+    """Return the names that the statement's queries give to columns themselves."""
+    found = {str(item.alias).casefold() for item in tree.find_all(exp.Alias)}
+    for alias in tree.find_all(exp.TableAlias):
+        found |= {str(column.name).casefold() for column in alias.args.get("columns") or ()}
+    return found
+
+
+def _metadata_columns(need: _Needs, given: set[str]) -> Iterator[str]:
     for column in PLAIN_COLUMNS:
         if column.name in need.names and not need.source.has_column(column.name):
+            if need.all and column.name in given:
+                continue  # it is that one, as far as can be seen
             if need.all:
                 raise UnsupportedSql(
                     f"* stands in a query that reads {column.name}, which * does not have: name the"
