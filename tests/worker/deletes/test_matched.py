@@ -25,7 +25,7 @@ def people(tmp_path: Path) -> TableWriter:
     return TableWriter.create(tmp_path / "t", columns)
 
 
-def ids(plan: Any, cache: LoadingCache, storage: Any = None, **options: Any) -> list[int]:
+def ids(plan: Any, cache: LoadingCache, storage: Any = None, **options: Any) -> list[Any]:
     batches = placed_batches(plan, storage=storage, deletes=cache, **options)
     return [i for placed in batches for i in placed.batch["id"].to_pylist()]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -190,12 +189,12 @@ def test_rows_are_found_however_they_are_cut(
     num_rows, first_row = sum(batches), 100
     taken = 0
 
-    def decode() -> Iterator[tuple[int, Any]]:
+    def decode() -> Iterator[tuple[int, Rows]]:
         nonlocal taken
         for length in batches:
             rows = range(first_row + taken, first_row + taken + length)
             taken += length
-            yield rows.start, pa.array([{"row": i} for i in rows])
+            yield rows.start, Rows([pa.array(rows)], length)
 
     unit = LaterUnit(decode)
     start = first_row
@@ -204,7 +203,7 @@ def test_rows_are_found_however_they_are_cut(
         stop = min(start + length, first_row + num_rows)
         if start >= stop:
             break
-        found = [row["row"] for part in unit.rows(start, stop) for row in part.to_pylist()]
+        found = [row for part in unit.rows(start, stop) for (row,) in tuples_of(part)]
         assert found == list(range(start, stop))
         assert taken < stop - first_row + max(batches)
         start = stop
