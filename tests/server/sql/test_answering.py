@@ -544,3 +544,19 @@ def test_a_name_that_a_query_gives_is_no_metadata_column(connection: dbapi.Conne
 
     assert answer(connection, sql).to_pydict() == {"most": [5]}
     assert "* stands in a query" in refusal(connection, "SELECT *, _pos FROM db.people")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT listagg(id::text), bool_and((id > 1)::boolean), max(id)::hugeint FROM db.orders",
+        "SELECT (SELECT max(id) FROM db.people), id + 1, today(), id FROM db.orders LIMIT 1",
+        "SELECT count(*) FROM db.orders",
+        "SELECT amount > 5, amount BETWEEN 1 AND 2 FROM db.orders LIMIT 1",
+        "WITH q AS (SELECT id FROM db.people) SELECT id::int, 1.50 FROM q UNION ALL SELECT 1, 2",
+    ],
+)
+def test_columns_without_a_name_are_called_as_duckdb_calls_them(
+    connection: dbapi.Connection, local: duckdb.DuckDBPyConnection, sql: str
+) -> None:
+    assert answer(connection, sql).column_names == local.sql(sql).columns

@@ -35,6 +35,7 @@ from floeberg.server.sql.showing import show, shown_schema
 from floeberg.server.sql.statement_time import with_statement_time
 from floeberg.server.sql.statements import Kind, Statement, parse_statement
 from floeberg.server.sql.tables import Tables, scans_of
+from floeberg.server.sql.written_names import named_as_written
 
 logger = logging.getLogger(__name__)
 
@@ -267,7 +268,7 @@ _PARSED: Remembered[str, Statement] = Remembered()
 
 
 def _parsed(sql: str) -> Statement:
-    return _PARSED.get(sql, len(sql), lambda: parse_statement(sql))
+    return _PARSED.get(sql, len(sql), lambda: named_as_written(parse_statement(sql), sql))
 
 
 def _bound(
