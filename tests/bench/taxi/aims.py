@@ -112,7 +112,7 @@ def aims(figures: Figures) -> list[Aim]:
     ]
     found += [
         ratio(f"20 ms away: Flight to {peer}", total("far", FLIGHT_2), total("far", peer), 1.0)
-        for peer in (PYICEBERG, DAFT, POLARS, DUCKDB_ANEW)
+        for peer in (PYICEBERG, DAFT, POLARS, DUCKDB, DUCKDB_ANEW)
     ]
     found.append(
         ratio(

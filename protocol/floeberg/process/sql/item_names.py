@@ -12,6 +12,7 @@ import duckdb
 
 from floeberg.process.sql.connecting import open_connection
 
+# one connection for all: a statement is a value to it, which is read and never run
 _LOCK = threading.Lock()
 
 

@@ -77,9 +77,15 @@ def pushed_filter(table: exp.Table, tables: Tables, readings: Readings, zone: Zo
         # the rows of a SELECT may be read elsewhere, if they are each of one row
         read = readings.of(sources.select) if sources.has_a_row_for_each() else None
         find = _items_of(sources, find)
-    if not filters:
+    return all_of(filters)
+
+
+def all_of(filters: Sequence[Expression]) -> Expression:
+    """Return the filter that is true where all of them are."""
+    asked = [each for each in filters if each != TRUE]
+    if not asked:
         return TRUE
-    return filters[0] if len(filters) == 1 else And(tuple(filters))
+    return asked[0] if len(asked) == 1 else And(tuple(asked))
 
 
 def settle_conditions(table: exp.Table, tables: Tables, zone: Zone) -> list[Expression]:

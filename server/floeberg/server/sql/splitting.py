@@ -19,7 +19,7 @@ from sqlglot.expressions.core import Expression as Node
 
 from floeberg.process.sql.shown_schemas import NO_COLUMN
 from floeberg.protocol.errors import UnsupportedSql
-from floeberg.protocol.expressions.model import TRUE, And, Expression
+from floeberg.protocol.expressions.model import Expression
 from floeberg.protocol.metadata_columns import PLAIN_COLUMNS
 from floeberg.protocol.scans import ScanRequest
 from floeberg.protocol.schema import Schema
@@ -34,7 +34,7 @@ from floeberg.server.sql.needed_columns import needed_columns
 from floeberg.server.sql.occurrences import Readings, find_tables, query_of
 from floeberg.server.sql.parsing import to_sql
 from floeberg.server.sql.plain_scan import SchemaOf, source_of
-from floeberg.server.sql.pushdown import pushed_filter, settle_conditions
+from floeberg.server.sql.pushdown import all_of, pushed_filter, settle_conditions
 from floeberg.server.sql.statements import Statement
 
 
@@ -137,11 +137,7 @@ def _filter(
         meaning.metadata_table for meaning in reference.meanings
     ):
         settled = settle_conditions(table, tables, session.zone)
-    pushed = pushed_filter(table, tables, readings, session.zone)
-    filters = [each for each in (*settled, pushed) if each != TRUE]
-    if not filters:
-        return TRUE
-    return filters[0] if len(filters) == 1 else And(tuple(filters))
+    return all_of([*settled, pushed_filter(table, tables, readings, session.zone)])
 
 
 def _check_names(schema: Schema, reference: TableReference) -> None:
